@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +31,7 @@ struct EmbedOptions {
   std::optional<std::string> prompt_name, npy;
   std::optional<int64_t> dimensions;
   bool keeps_length = false;
+  bool is_sparse = false;
 };
 
 // NumPy's format 1.0: [n, width] of little-endian f32.
@@ -66,10 +70,16 @@ Result<std::string> prefix_of(const EmbedOptions& options, const ReadingInfo& in
                                                     names.empty() ? "; its files name none" : ": it has " + names));
 }
 
-Pooling pooling_of(const std::string& name) {
+Pooling pooling_of(const EmbedOptions& options) {
+  const std::string& name = options.pooling;
+  if (options.is_sparse) return Pooling::kSparse;
   if (name == "mean") return Pooling::kMean;
   if (name == "last") return Pooling::kLast;
   return name == "cls" ? Pooling::kFirst : Pooling::kModel;
+}
+
+std::string one_line(const nlohmann::ordered_json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string line_of(const EmbedOptions& options, size_t index, const ReadText& read) {
@@ -77,6 +87,34 @@ std::string line_of(const EmbedOptions& options, size_t index, const ReadText& r
   if (!options.reading.json) return numbers + "\n";
   const std::string cut = read.n_cut > 0 ? fmt::format(",\"cut_tokens\":{}", read.n_cut) : "";
   return fmt::format("{{\"index\":{},\"embedding\":{},\"tokens\":{}{}}}\n", index, numbers, read.n_tokens, cut);
+}
+
+// "engine:0.31 small:0.22", heaviest first; of words that hold a space or a colon, with quotes.
+std::string words_of(const Engine& engine, const EmbedOptions& options, size_t index, ReadText read) {
+  std::ranges::stable_sort(read.words, std::greater{}, &WordWeight::weight);
+  nlohmann::json list = nlohmann::json::array();
+  std::string line;
+  for (const WordWeight& word : read.words) {
+    const auto text = engine.detokenize(std::span(&word.token, 1));
+    const std::string shown = text ? *text : std::string();
+    list.push_back({{"index", word.token}, {"token", shown}, {"value", word.weight}});
+    const bool is_plain = !shown.empty() && shown.find_first_of(" :\"\t\n") == std::string::npos;
+    line += fmt::format("{}{}:{:.4g}", line.empty() ? "" : " ", is_plain ? shown : one_line(list.back()["token"]),
+                        word.weight);
+  }
+  if (!options.reading.json) return line + "\n";
+  nlohmann::ordered_json object = {{"index", index}, {"sparse", list}, {"tokens", read.n_tokens}};
+  if (read.n_cut > 0) object["cut_tokens"] = read.n_cut;
+  return one_line(object) + "\n";
+}
+
+// Where vectors are cut to `width` numbers and go.
+std::string refusal(const EmbedOptions& options, const ReadingInfo& info, size_t width) {
+  if (options.is_sparse && (options.npy || options.dimensions || options.keeps_length || options.pooling != "model")) {
+    return "--sparse goes without --npy, --dimensions, --no-normalize and --pooling: it gives weights of words";
+  }
+  if (width <= static_cast<size_t>(info.dim)) return {};
+  return fmt::format("--dimensions is {}, but the model's vectors have {}", width, info.dim);
 }
 
 int run(const EmbedOptions& options) {
@@ -88,27 +126,33 @@ int run(const EmbedOptions& options) {
   if (!texts) return say_error(texts.error().message), kUserInput;
   const auto prefix = prefix_of(options, info);
   if (!prefix) return say_error(prefix.error().message), kUserInput;
-  if (info.writes && info.pooling == Pooling::kNone && options.pooling == "model") {
+  if (info.writes && info.pooling == Pooling::kNone && options.pooling == "model" && !options.is_sparse) {
     say_warning("this model was made to write: its files do not say how its states become a vector, and their mean is "
                 "taken");
   }
   std::vector<Request> requests(texts->size());
   for (size_t i = 0; i < texts->size(); ++i) {
     requests[i].prompt = TextPrompt{.text = *prefix + (*texts)[i]};
-    requests[i].pooling = pooling_of(options.pooling);
+    requests[i].pooling = pooling_of(options);
     if (options.keeps_length) requests[i].normalise = false;
   }
   const auto width = static_cast<size_t>(options.dimensions.value_or(info.dim));
-  if (width > static_cast<size_t>(info.dim)) {
-    return say_error(fmt::format("--dimensions is {}, but the model's vectors have {}", width, info.dim)), kUserInput;
-  }
+  if (const std::string reason = refusal(options, info, width); !reason.empty()) return say_error(reason), kUserInput;
   std::optional<NpyFile> npy;
   if (options.npy) npy.emplace(*options.npy, texts->size(), width);
   code = read_all(*reader->engine, options.reading, requests, [&](size_t index, ReadText read) {
-    if (options.keeps_length) read.numbers.resize(width);
-    else serve::shorten(read.numbers, width);
-    if (npy) npy->add(read.numbers);
-    else write_out(line_of(options, index, read));
+    if (options.is_sparse) {
+      write_out(words_of(*reader->engine, options, index, std::move(read)));
+      return;
+    }
+    if (options.keeps_length)
+      read.numbers.resize(width);
+    else
+      serve::shorten(read.numbers, width);
+    if (npy)
+      npy->add(read.numbers);
+    else
+      write_out(line_of(options, index, read));
   });
   if (npy && !npy->close() && code == kDone) {
     return say_error(fmt::format("cannot write {}", *options.npy)), kUserInput;
@@ -129,6 +173,7 @@ void add_embed(CLI::App& app, Action& action) {
       ->type_name("NAME");
   add_int(*command, "--dimensions", options->dimensions, 1, 1 << 20, "the first so many numbers, at length 1 again");
   command->add_flag("--no-normalize", options->keeps_length, "vectors keep their length");
+  command->add_flag("--sparse", options->is_sparse, "weights of words in place of vectors, where the model gives them");
   command->add_option("--npy", options->npy, "write them as one NumPy array instead")->type_name("FILE");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

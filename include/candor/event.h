@@ -165,6 +165,7 @@ struct TokenEvent {
   std::optional<TokenExplanation> explanation{};  // with SamplingParams::explain
   std::vector<PromptLogprob> prompt_logprobs{};   // in the request's first event only: of its second token and so on
   std::vector<float> embedding{};                 // with Request::pooling
+  std::vector<WordWeight> sparse{};               // with Pooling::kSparse, ascending tokens
   std::vector<float> prompt_rows{};               // of Request::rows, in the request's only event
   std::optional<FinishReason> finish{};           // set in the choice's last event only
   std::optional<std::size_t> stop_index{};        // which of SamplingParams::stop or stop_ids ended it
@@ -191,6 +192,7 @@ struct Completion : CompletedChoice {
   RequestSummary summary{};
   std::vector<PromptLogprob> prompt_logprobs{};
   std::vector<float> embedding{};
+  std::vector<WordWeight> sparse{};
   std::vector<float> prompt_rows{};
 };
 

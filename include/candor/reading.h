@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "candor/ids.h"
+
 namespace candor {
 
 // One vector for a text, from the last hidden states, behind the model's final norm where it has one.
@@ -19,6 +21,7 @@ enum class Pooling : std::uint8_t {
   // where they say nothing, kMean.
   kModel,
   kLabels,  // of ReadingInfo::labels, by the model's own head: one number for each, before any softmax or sigmoid
+  kSparse,  // weights of words in place of a vector, where ReadingInfo::weighs_words
 };
 
 enum class PromptRows : std::uint8_t {
@@ -49,6 +52,13 @@ struct NamedPrompt {
   std::string text{};
 };
 
+// One word of a sparse vector, whose other words have the weight 0.
+struct WordWeight {
+  TokenId token = -1;
+  float weight = 0.0f;
+  bool operator==(const WordWeight&) const = default;
+};
+
 // How a model's files say that texts are read.
 struct ReadingInfo {
   bool writes = true;                 // false: it has no words to choose from, and can only be asked for vectors
@@ -57,6 +67,8 @@ struct ReadingInfo {
   bool normalises = true;             // that vector's length is 1
   std::vector<std::string> labels{};  // of its head; empty: it has none
   bool labels_tokens = false;         // each token gets labels, not the text
+  bool weighs_words = false;          // it gives sparse vectors: BGE M3's lexical weights, or SPLADE's
+  std::int32_t token_dim = 0;         // of PromptRows::kVectors
   bool answers_yes = false;           // of its two labels the first says that a document answers a query
   // Whether it scores pairs: by one label, or by how much likelier yes is than no.
   bool ranks_pairs() const { return !labels_tokens && (labels.size() == 1 || answers_yes); }

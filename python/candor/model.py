@@ -259,6 +259,15 @@ class Model:
         asked = {"texts": list(texts), "pooling": pooling, "truncate": truncate, "adapters": scales_of(adapters or ())}
         return self._read(asked, len(texts))
 
+    def embed_sparse(self, texts: Sequence[str], *, truncate: bool = False) -> List[dict[int, float]]:
+        """Of each text the weights of its words by their token ids, where the model gives them (info["weighs_words"]:
+        BGE M3, SPLADE); all others weigh nothing."""
+        flat = self._read({"texts": list(texts), "pooling": "sparse", "truncate": truncate}, 1)[0]
+        words: List[dict[int, float]] = [{} for _ in texts]
+        for at in range(0, len(flat), 3):
+            words[int(flat[at])][int(flat[at + 1])] = flat[at + 2]
+        return words
+
     def rerank(self, query: str, documents: Sequence[str], *, top: int | None = None, raw_scores: bool = False,
                truncate: bool = False) -> List[tuple[int, float]]:
         """Documents by how well they answer the query, best first: their numbers in the list and their scores. By the

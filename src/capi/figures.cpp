@@ -50,6 +50,7 @@ std::string info_json(const ModelInfo& info) {
                  {"embedding_dim", info.reading.dim},
                  {"labels", info.reading.labels},
                  {"ranks_pairs", info.reading.ranks_pairs()},
+                 {"weighs_words", info.reading.weighs_words},
                  {"hash", fmt::format("{:016x}", info.hash)}});
 }
 

@@ -19,16 +19,14 @@ using nlohmann::json;
 constexpr size_t kMostTexts = size_t{1} << 20;
 
 Result<Pooling> pooling_of(const json& asked) {
-  constexpr std::pair<const char*, Pooling> kWays[] = {{"model", Pooling::kModel},
-                                                       {"mean", Pooling::kMean},
-                                                       {"last", Pooling::kLast},
-                                                       {"cls", Pooling::kFirst},
-                                                       {"labels", Pooling::kLabels}};
+  constexpr std::pair<const char*, Pooling> kWays[] = {{"model", Pooling::kModel},   {"mean", Pooling::kMean},
+                                                       {"last", Pooling::kLast},     {"cls", Pooling::kFirst},
+                                                       {"labels", Pooling::kLabels}, {"sparse", Pooling::kSparse}};
   const json way = asked.value("pooling", json("model"));
   for (const auto& [name, pooling] : kWays) {
     if (way == name) return pooling;
   }
-  return fail(ErrorKind::kInvalidInput, "pooling: expected model, mean, last, cls or labels", "pooling");
+  return fail(ErrorKind::kInvalidInput, "pooling: expected model, mean, last, cls, labels or sparse", "pooling");
 }
 
 Result<std::vector<Prompt>> prompts_of(const json& asked) {
@@ -99,8 +97,11 @@ candor_status candor_read(candor_engine handle, const char* asked, candor_data* 
     if (!parsed.is_object()) return fail(ErrorKind::kInvalidInput, "expected a JSON object with \"texts\"", "texts");
     CANDOR_ASSIGN(const std::vector<Request> requests, requests_of(parsed, engine->info()));
     std::vector<float> rows;
-    const auto keep = [&](size_t, const serve::ReadText& text) {
+    const auto keep = [&](size_t index, const serve::ReadText& text) {
       rows.insert(rows.end(), text.numbers.begin(), text.numbers.end());
+      for (const WordWeight& word : text.words) {
+        rows.insert(rows.end(), {static_cast<float>(index), static_cast<float>(word.token), word.weight});
+      }
     };
     CANDOR_TRY(serve::read_many(*engine, {.requests = requests, .on_read = keep}));
     return give(std::move(rows), floats);

@@ -116,6 +116,7 @@ struct EmbedSpec {
 struct HeadSpec {
   bool is_absent = false;  // what comes out are hidden states: no row has logits
   bool tied = false;  // the embedding table is the output projection
+  bool is_of_masked = false;  // it guesses masked words: behind a layer, an exact GELU and a LayerNorm of its own
   backend::LogitSpec logits;
   bool operator==(const HeadSpec&) const = default;
 };

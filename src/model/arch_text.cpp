@@ -189,6 +189,7 @@ std::string to_text(const ArchSpec& spec) {
                         spec.n_prediction_blocks, spec.blocks.size());
   }
   if (spec.has_final_norm) text += fmt::format("final norm: {}\n", norm_text(spec.final_norm));
+  if (spec.head.is_of_masked) text += "masked words: guessed behind a layer, GELU and a LayerNorm\n";
   if (spec.head.is_absent) return text + "head: none, hidden states are its output\n";
   text +=
       fmt::format("head: {}, scale {}", spec.head.tied ? "tied to the embedding" : "its own", spec.head.logits.scale);

@@ -68,6 +68,7 @@ struct Slot {
     kLayerInput,
     kLayerGate,
     kLast,
+    kGuess,
     kLogits,
     kSlots
   };
@@ -151,6 +152,7 @@ std::array<int32_t, Slot::kSlots> slot_cols(const ArchSpec& spec, const BlockSpe
   std::array<int32_t, Slot::kSlots> cols{};
   cols[Slot::kX] = cols[Slot::kH] = cols[Slot::kLast] = spec.dim;
   cols[Slot::kLogits] = spec.head.is_absent ? 0 : spec.vocab;
+  cols[Slot::kGuess] = spec.head.is_of_masked ? spec.dim : 0;
   cols[Slot::kLayerInputs] = cols[Slot::kLayerProjected] =
       spec.embed.layer_dim * static_cast<int32_t>(spec.blocks.size());
   cols[Slot::kLayerInput] = cols[Slot::kLayerGate] = block.layer_dim;
@@ -272,6 +274,7 @@ backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_
   }
   layout.slot_is_output.assign(Slot::kSlots, false);
   layout.slot_is_output[Slot::kLast] = true;
+  layout.slot_is_output[Slot::kGuess] = true;
   layout.slot_is_output[Slot::kLogits] = true;
   layout.max_rows = max_rows;
   layout.max_out_rows = max_out_rows;
@@ -431,6 +434,15 @@ void Model::run_layer_inputs(backend::Ops& ops, Activation x) {
   ops.run(op::Add{inputs, projected, std::sqrt(0.5f)});
 }
 
+Activation Model::guessing_rows(backend::Ops& ops, Activation last) {
+  const Activation rows{Slot::kGuess, last.n_rows, last.n_cols};
+  const Projection& dense = weights_->word_dense;
+  ops.run(op::Linear{std::array{backend::LinearTerm{dense.weight.get(), dense.bias.get(), rows}}, last});
+  ops.run(op::Activate{rows, backend::GateKind::kGeluErf});
+  ops.run(op::Norm{rows, rows, weights_->word_norm.weights(), spec_.final_norm});
+  return rows;
+}
+
 void Model::run_head(backend::Ops& ops, Activation x, int32_t n_out) {
   if (n_out == 0) return;
   const Activation last{Slot::kLast, n_out, spec_.dim};
@@ -439,7 +451,8 @@ void Model::run_head(backend::Ops& ops, Activation x, int32_t n_out) {
   ops.run(op::Gather{last, x});
   if (spec_.has_final_norm) ops.run(op::Norm{last, last, weights_->final_norm.weights(), spec_.final_norm});
   if (spec_.head.is_absent) return;
-  ops.run(op::Linear{std::array{backend::LinearTerm{head, weights_->head.bias.get(), logits}}, last});
+  const Activation read = spec_.head.is_of_masked ? guessing_rows(ops, last) : last;
+  ops.run(op::Linear{std::array{backend::LinearTerm{head, weights_->head.bias.get(), logits}}, read});
   ops.run(op::Collect{logits, spec_.head.logits});
 }
 

@@ -108,6 +108,8 @@ class Model {
   void run_embedding(backend::Ops& ops, backend::Activation x);
   backend::Activation layer_inputs(int32_t n_rows) const;
   void run_layer_inputs(backend::Ops& ops, backend::Activation x);
+  // What the head reads of models that guess masked words.
+  backend::Activation guessing_rows(backend::Ops& ops, backend::Activation last);
   void run_head(backend::Ops& ops, backend::Activation x, int32_t n_out);
 
   // Constant after load().

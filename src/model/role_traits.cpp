@@ -126,6 +126,10 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kAttnPostNormBias, kVector, kNone, kDim, nullptr, &B::attn_post_norm, kBias},
     {kFfnPostNormBias, kVector, kNone, kDim, nullptr, &B::ffn_post_norm, kBias},
     {kDistanceBias, kVector, kNone, kDistanceCount},
+    {kWordDense, kMatrix, kDim, kDim},
+    {kWordDenseBias, kVector, kNone, kDim},
+    {kWordNorm, kVector, kNone, kDim},
+    {kWordNormBias, kVector, kNone, kDim},
 }};
 
 constexpr bool in_order() {

@@ -118,8 +118,12 @@ enum class TensorRole : uint8_t {
   kAttnPostNormBias,
   kFfnPostNormBias,
   kDistanceBias,  // of each head a number for each distance between two tokens, from the farthest before on
+  kWordDense,     // between hidden states and the head of models that guess masked words
+  kWordDenseBias,
+  kWordNorm,
+  kWordNormBias,
 };
-inline constexpr int kTensorRoles = 111;
+inline constexpr int kTensorRoles = 115;
 
 enum class Presence : uint8_t { kRequired, kOptional };
 

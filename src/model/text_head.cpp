@@ -9,7 +9,6 @@
 #include <utility>
 #include <variant>
 
-#include "base/rounded_math.h"
 #include "formats/quote.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor_view.h"
@@ -18,59 +17,6 @@ namespace candor::model {
 namespace {
 
 constexpr int64_t kMostOutputs = 1 << 20;
-constexpr size_t kLanes = 8;
-
-// Every eighth product in a sum of its own; then the sums, pairwise.
-double dot(const float* a, const float* b, size_t n) {
-  std::array<double, kLanes> sums{};
-  size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      sums[lane] += static_cast<double>(a[i + lane]) * static_cast<double>(b[i + lane]);
-    }
-  }
-  for (size_t lane = 0; i < n; ++i, ++lane) sums[lane] += static_cast<double>(a[i]) * static_cast<double>(b[i]);
-  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-}
-
-double activated(double x, LayerAct act) {
-  switch (act) {
-    case LayerAct::kTanh:
-      return rounded_tanh(x);
-    case LayerAct::kGelu:
-      return 0.5 * x * (1.0 + rounded_erf(x / std::sqrt(2.0)));
-    case LayerAct::kRelu:
-      return std::max(x, 0.0);
-    case LayerAct::kSilu:
-      return x / (1.0 + rounded_exp(-x));
-    case LayerAct::kNone:
-      break;
-  }
-  return x;
-}
-
-void apply_norm(const VectorLayer& layer, std::vector<double>& y) {
-  const auto n = static_cast<double>(y.size());
-  double mean = 0.0, square = 0.0;
-  for (const double value : y) mean += value;
-  mean /= n;
-  for (const double value : y) square += (value - mean) * (value - mean);
-  const double scale = 1.0 / std::sqrt(square / n + static_cast<double>(layer.epsilon));
-  for (size_t i = 0; i < y.size(); ++i) y[i] = (y[i] - mean) * scale * static_cast<double>(layer.gain[i]);
-}
-
-std::vector<float> run_layer(const VectorLayer& layer, std::span<const float> x) {
-  const size_t n_in = x.size();
-  std::vector<double> y(static_cast<size_t>(layer.n_out));
-  for (size_t out = 0; out < y.size(); ++out) {
-    const double bias = layer.bias.empty() ? 0.0 : static_cast<double>(layer.bias[out]);
-    y[out] = activated(dot(layer.weight.data() + out * n_in, x.data(), n_in) + bias, layer.act);
-  }
-  if (!layer.gain.empty()) apply_norm(layer, y);
-  std::vector<float> result(y.size());
-  std::ranges::transform(y, result.begin(), [](double value) { return static_cast<float>(value); });
-  return result;
-}
 
 class HeadReader {
  public:
@@ -79,6 +25,8 @@ class HeadReader {
   Result<TextHead> read() {
     CANDOR_TRY(read_pooling());
     CANDOR_TRY(read_dense());
+    CANDOR_TRY(read_token_heads());
+    CANDOR_TRY(read_word_pooling());
     CANDOR_TRY(read_labels());
     CANDOR_TRY(read_prompts());
     CANDOR_ASSIGN(const auto pairs, formats::meta_string(file_, "tokenizer.chat_template.rerank"));
@@ -170,6 +118,39 @@ class HeadReader {
     return {};
   }
 
+  // Of a model that has several kinds of vectors at once.
+  Result<void> read_token_heads() {
+    if (file_.find("sparse.weight") != nullptr) {
+      CANDOR_ASSIGN(VectorLayer layer, layer_of("sparse", spec_.dim, LayerAct::kRelu));
+      if (layer.n_out != 1) return bad("sparse.weight", fmt::format("{} rows; expected one", layer.n_out));
+      head_.sparse.of_token.push_back(std::move(layer));
+    }
+    if (file_.find("colbert.weight") == nullptr) return {};
+    CANDOR_ASSIGN(VectorLayer layer, layer_of("colbert", spec_.dim, LayerAct::kNone));
+    head_.colbert.push_back(std::move(layer));
+    return {};
+  }
+
+  Result<void> read_word_pooling() {
+    CANDOR_ASSIGN(const auto pooling, formats::meta_string(file_, "candor.text.word_pooling"));
+    if (!pooling) return {};
+    CANDOR_ASSIGN(const auto n_logs, formats::meta_int(file_, "candor.text.word_logs"));
+    if ((pooling != "max" && pooling != "sum") || n_logs.value_or(1) < 1 || n_logs.value_or(1) > 2) {
+      return fail(ErrorKind::kUnsupported,
+                  "metadata key \"candor.text.word_pooling\": expected max or sum, of 1 or 2 "
+                  "logarithms");
+    }
+    if (spec_.head.is_absent) {
+      return fail(ErrorKind::kInvalidInput,
+                  "the model weighs words (SPLADE), but its files hold no head that guesses "
+                  "words: tensor \"mlm.weight\" is missing");
+    }
+    head_.sparse.of_logits = true;
+    head_.sparse.adds = pooling == "sum";
+    head_.sparse.n_logs = static_cast<int32_t>(n_logs.value_or(1));
+    return {};
+  }
+
   Result<void> read_labels() {
     if (file_.find("cls.output.weight") == nullptr) return {};
     CANDOR_ASSIGN(const auto of_tokens, formats::meta_bool(file_, "candor.text.labels_of_tokens"));
@@ -230,27 +211,15 @@ class HeadReader {
 }  // namespace
 
 std::span<const std::string_view> text_head_tensors() {
-  static constexpr std::string_view kNames[] = {"cls.weight",        "cls.bias",        "cls.norm.weight",
-                                                "cls.output.weight", "cls.output.bias", "dense_2.weight",
-                                                "dense_2.bias",      "dense_3.weight",  "dense_3.bias"};
+  static constexpr std::string_view kNames[] = {
+      "cls.weight",     "cls.bias",       "cls.norm.weight", "cls.output.weight", "cls.output.bias",
+      "dense_2.weight", "dense_2.bias",   "dense_3.weight",  "dense_3.bias",      "sparse.weight",
+      "sparse.bias",    "colbert.weight", "colbert.bias"};
   return kNames;
 }
 
 Result<TextHead> read_text_head(const formats::ModelFile& file, const ArchSpec& spec) {
   return HeadReader(file, spec).read();
-}
-
-std::vector<float> run_layers(std::span<const VectorLayer> layers, std::span<const float> vector) {
-  std::vector<float> values(vector.begin(), vector.end());
-  for (const VectorLayer& layer : layers) values = run_layer(layer, values);
-  return values;
-}
-
-void normalise(std::span<float> vector) {
-  double square = 0.0;
-  for (const float x : vector) square += static_cast<double>(x) * static_cast<double>(x);
-  const double scale = square > 0.0 ? 1.0 / std::sqrt(square) : 0.0;
-  for (float& x : vector) x = static_cast<float>(static_cast<double>(x) * scale);
 }
 
 }  // namespace candor::model

@@ -16,28 +16,19 @@
 #include "candor/reading.h"
 #include "formats/model_file.h"
 #include "model/arch_spec.h"
+#include "model/sparse_words.h"
+#include "model/vector_layer.h"
 
 namespace candor::model {
 
 // Of a file that is for reading alone: no row has logits.
 inline constexpr std::string_view kHasNoHead = "candor.text.has_no_head";
 
-enum class LayerAct : uint8_t { kNone, kTanh, kGelu, kRelu, kSilu };
-
-// y = norm(act(W x + b)).
-struct VectorLayer {
-  int32_t n_in = 0;
-  int32_t n_out = 0;
-  std::vector<float> weight{};  // [n_out, n_in]
-  std::vector<float> bias{};    // [n_out] or empty
-  LayerAct act = LayerAct::kNone;
-  std::vector<float> gain{};  // [n_out] of a LayerNorm without bias, or empty
-  float epsilon = 0.0f;
-};
-
 struct TextHead {
   Pooling pooling = Pooling::kNone;  // kMean, kLast, kFirst or kWeighted; kNone: the file does not say
   std::vector<VectorLayer> dense;    // of embeddings
+  std::vector<VectorLayer> colbert;  // of tokens, beside an embedding's layers (BGE M3)
+  SparseHead sparse;
   bool normalises = true;
   Pooling label_pooling = Pooling::kFirst;
   std::optional<TokenId> label_pad;       // behind a text, of which a last row's labels are not made
@@ -52,8 +43,13 @@ struct TextHead {
   std::optional<int32_t> max_tokens;  // of a text, where the files ask for less than the model could read
 
   // Layers that no pooling stands before are those of tokens.
-  bool makes_token_vectors() const { return pooling == Pooling::kNone && !dense.empty(); }
+  const std::vector<VectorLayer>& token_layers() const {
+    return pooling == Pooling::kNone && colbert.empty() ? dense : colbert;
+  }
   int32_t dim(const ArchSpec& spec) const { return dense.empty() ? spec.dim : dense.back().n_out; }
+  int32_t token_dim(const ArchSpec& spec) const {
+    return token_layers().empty() ? spec.dim : token_layers().back().n_out;
+  }
 };
 
 // Tensors that are read here, in files of any family.
@@ -61,11 +57,5 @@ std::span<const std::string_view> text_head_tensors();
 
 // Shapes that do not fit each other, and numbers that are not finite, are refused by name.
 Result<TextHead> read_text_head(const formats::ModelFile& file, const ArchSpec& spec);
-
-// REQUIRES: vector.size() is the first layer's n_in.
-std::vector<float> run_layers(std::span<const VectorLayer> layers, std::span<const float> vector);
-
-// Brings the length to 1; zeros stay zeros. Squares are added in order, in double.
-void normalise(std::span<float> vector);
 
 }  // namespace candor::model

@@ -280,6 +280,10 @@ WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   if (binding.role == kFinalNormBias) return weights.final_norm.bias;
   if (binding.role == kHead) return weights.head.weight;
   if (binding.role == kHeadBias) return weights.head.bias;
+  if (binding.role == kWordDense) return weights.word_dense.weight;
+  if (binding.role == kWordDenseBias) return weights.word_dense.bias;
+  if (binding.role == kWordNorm) return weights.word_norm.gain;
+  if (binding.role == kWordNormBias) return weights.word_norm.bias;
   if (binding.role == kLayerTable) return weights.layer_table;
   if (binding.role == kLayerProjection) return weights.layer_projection.weight;
   if (binding.role == kLayerNorm) return weights.layer_norm.gain;
@@ -405,9 +409,9 @@ size_t weight_bytes(const ModelWeights& weights) {
   const auto norm_bytes = [&](const Norm& norm) { return bytes_of(norm.gain) + bytes_of(norm.bias); };
   const auto projection_bytes = [&](const Projection& p) { return bytes_of(p.weight) + bytes_of(p.bias); };
   size_t total = bytes_of(weights.embedding) + bytes_of(weights.positions) + bytes_of(weights.types) +
-                 projection_bytes(weights.head) + norm_bytes(weights.embed_norm) + norm_bytes(weights.final_norm) +
-                 bytes_of(weights.layer_table) + projection_bytes(weights.layer_projection) +
-                 norm_bytes(weights.layer_norm);
+                 projection_bytes(weights.head) + projection_bytes(weights.word_dense) + norm_bytes(weights.word_norm) +
+                 norm_bytes(weights.embed_norm) + norm_bytes(weights.final_norm) + bytes_of(weights.layer_table) +
+                 projection_bytes(weights.layer_projection) + norm_bytes(weights.layer_norm);
   for (const BlockWeights& block : weights.blocks) {
     for (const Norm* norm : {&block.attn_norm, &block.q_norm, &block.k_norm, &block.attn_post_norm, &block.ffn_norm,
                              &block.ffn_post_norm, &block.delta_norm, &block.query_norm, &block.latent_norm,

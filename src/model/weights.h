@@ -126,6 +126,8 @@ struct ModelWeights {
   std::vector<BlockWeights> blocks;
   Norm final_norm;
   Projection head;  // [V, D]; no weight where the embedding serves
+  Projection word_dense;  // [D, D], of heads that guess masked words
+  Norm word_norm;         // [D]
 };
 
 // One tensor of the file, or a piece of one that the file keeps together, and the place that it is for.

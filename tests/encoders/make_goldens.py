@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the goldens of encoders: a tiny random model of each family, what the reference makes of two texts, and a GGUF.
 
-    python3 make_goldens.py [--converter FOLDER] [--only NAME ...]
+    python3 make_goldens.py [--converter FOLDER] [--only NAME ...] [--sparse NAME ...]
 
 Needs torch, transformers, tokenizers and sentence-transformers; FOLDER is a checkout of llama.cpp. Each model gets
 goldens/NAME/: the folder as the libraries save it (bf16), and expected.json: the tokens of both texts and of them as a
@@ -321,6 +321,93 @@ def jina_v2_hidden(tensors, tokens):
     return x
 
 
+# name: class's stem, settings, tokenizer, pooling, activation
+SPARSE = {
+    "bert_splade": ("Bert", dict(SIZES, num_hidden_layers=1), word_piece, "max", "relu"),
+    "distilbert_splade": ("DistilBert", dict(DISTIL, n_layers=1, tie_word_embeddings=False), word_piece, "max",
+                          "log1p_relu"),
+    "roberta_splade": ("Roberta", dict(SIZES, num_hidden_layers=1, max_position_embeddings=98), roberta_bpe, "sum",
+                       "relu"),
+    "modernbert_splade": ("ModernBert", dict(SIZES, num_hidden_layers=1, local_attention=8,
+                                             rope_parameters=MODERN_ROPE, global_attn_every_n_layers=3), modern_bpe,
+                          "max", "relu"),
+}
+
+
+def entries(vector):
+    """[[token, weight]] of a dense vector."""
+    return [[i, round(float(x), 7)] for i, x in enumerate(vector) if x > 0]
+
+
+@torch.no_grad()
+def make_sparse(name):
+    """SPLADE, as sentence-transformers reads the folder that it wrote itself."""
+    from sentence_transformers import SparseEncoder
+    from sentence_transformers.sparse_encoder.modules import SpladePooling
+    from sentence_transformers.base.modules import Transformer
+    stem, settings, make_tokenizer, pooling, activation = SPARSE[name]
+    folder = HERE / "goldens" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    raw, marks = make_tokenizer()
+    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=raw, model_max_length=92, **marks)
+    ids = {key: tokenizer.convert_tokens_to_ids(text) for key, text in marks.items()}
+    settings = dict(settings, vocab_size=len(tokenizer), pad_token_id=ids["pad_token"],
+                    bos_token_id=ids.get("bos_token", ids.get("cls_token")),
+                    eos_token_id=ids.get("eos_token", ids.get("sep_token")))
+    if stem == "ModernBert":
+        settings.update(cls_token_id=ids["cls_token"], sep_token_id=ids["sep_token"])
+    model = getattr(tf, f"{stem}ForMaskedLM")(getattr(tf, f"{stem}Config")(**settings)).eval().float()
+    randomise(model, seed=len(name))
+    model.tie_weights()
+    base = HERE / "goldens" / "base"
+    model.save_pretrained(base)
+    tokenizer.save_pretrained(base)
+    module = Transformer(str(base), transformer_task="fill-mask", model_kwargs={"attn_implementation": "eager"})
+    encoder = SparseEncoder(modules=[module, SpladePooling(pooling_strategy=pooling, activation_function=activation)],
+                            device="cpu")
+    vectors = encoder.encode(TEXTS, convert_to_sparse_tensor=False)
+    encoder.bfloat16().save_pretrained(str(folder), create_model_card=False)
+    shutil.rmtree(base)
+    for extra in ("special_tokens_map.json", "generation_config.json", "README.md"):
+        (folder / extra).unlink(missing_ok=True)
+    tokens = [tokenizer(text)["input_ids"] for text in TEXTS]
+    json.dump({"texts": TEXTS, "tokens": tokens[0], "sparse": [entries(vector) for vector in vectors]},
+              open(folder / "expected.json", "w"))
+    print(name, [len(entries(vector)) for vector in vectors])
+
+
+@torch.no_grad()
+def make_bge_m3():
+    """BGE M3's three kinds of vectors, as its paper and its makers' FlagEmbedding say: a dense one, weights of words,
+    and one for each token."""
+    MODELS["bge_m3"] = MODELS["xlm_roberta"][:5] + ("cls normalised", [])
+    make("bge_m3", False)
+    folder = HERE / "goldens/bge_m3"
+    generator = torch.Generator().manual_seed(3)
+    layers = {"sparse_linear": torch.nn.Linear(32, 1), "colbert_linear": torch.nn.Linear(32, 16)}
+    for name, layer in layers.items():
+        for parameter in layer.parameters():
+            parameter.data = torch.randn(parameter.shape, generator=generator) * 0.3
+        torch.save(layer.state_dict(), folder / f"{name}.pt")
+    expected = json.load(open(folder / "expected.json"))
+    model = tf.AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer = tf.AutoTokenizer.from_pretrained(folder)
+    expected["sparse"], expected["token_vectors"] = [], []
+    for text in TEXTS:
+        encoded = tokenizer(text, return_tensors="pt")
+        encoded.pop("token_type_ids", None)
+        hidden = model(**encoded).last_hidden_state[0]
+        weights = torch.relu(layers["sparse_linear"](hidden))[:, 0]
+        words = {}
+        for token, weight in zip(encoded["input_ids"][0].tolist(), weights.tolist()):
+            if token not in tokenizer.all_special_ids and weight > 0:
+                words[token] = max(words.get(token, 0.0), weight)
+        expected["sparse"].append([[token, round(weight, 7)] for token, weight in sorted(words.items())])
+        vectors = layers["colbert_linear"](hidden)
+        expected["token_vectors"].append(rounded(vectors / vectors.norm(dim=-1, keepdim=True)))
+    json.dump(expected, open(folder / "expected.json", "w"))
+
+
 @torch.no_grad()
 def make_jina_v2(has_converter):
     name = "jina_v2"
@@ -442,13 +529,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--converter", type=pathlib.Path)
     parser.add_argument("--only", nargs="*", default=list(MODELS))
+    parser.add_argument("--sparse", nargs="*", default=list(SPARSE))
     args = parser.parse_args()
     if args.converter:
         sys.path[:0] = [str(args.converter / "gguf-py"), str(args.converter)]
     for name in args.only:
         make(name, args.converter is not None)
-    make_jina_v2(args.converter is not None)
-    if args.converter:
+    for name in args.sparse:
+        make_sparse(name)
+    if args.sparse:
+        make_bge_m3()
+    if args.only:
+        make_jina_v2(args.converter is not None)
+    if args.only and args.converter:
         make_yes_no()
     for name, (source, _, _) in PUBLISHED.items():
         if source in args.only:

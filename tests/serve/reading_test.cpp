@@ -80,6 +80,18 @@ TEST(reading, tokens_have_vectors_and_sentences_likeness) {
   EXPECT_LT(alike[1], alike[0]);
 }
 
+TEST(reading, words_have_weights_and_tokens_vectors_of_their_own) {
+  const Json words = answered("bge_m3", "/embed_sparse", {{"inputs", kTexts}});
+  ASSERT_EQ(words.size(), 3u);
+  ASSERT_FALSE(words[0].empty());
+  for (const Json& word : words[0]) EXPECT_GT(word["value"], 0.0);
+  EXPECT_LT(words[0].front()["index"], words[0].back()["index"]);
+  EXPECT_EQ(answered("bge_m3", "/embed_sparse", {{"inputs", kTexts[1]}})[0], words[1]);
+  EXPECT_EQ(answered("bge_m3", "/embed_all", {{"inputs", "a text"}})[0][0].size(), 16u);
+  EXPECT_EQ(answered("bge_m3", "/embed", {{"inputs", "a text"}})[0].size(), 32u);
+  EXPECT_EQ(answered("bert_splade", "/embed_sparse", {{"inputs", kTexts}}).size(), 3u);
+}
+
 TEST(reading, long_texts_are_refused_or_cut_and_that_is_said) {
   const std::string text = repeated("engine ", 200);
   const ClientReply refused = post(server_of("bert").port(), "/embed", {{"inputs", text}});
@@ -161,6 +173,8 @@ constexpr Wrong kWrong[] = {
     {"distilbert", "/predict", R"({"inputs":["a","b","c"]})", "expected a text"},
     {"distilbert", "/predict", R"({"inputs":[["a","b","c"]]})", "expected a text"},
     {"bert", "/embed", R"({"inputs":5})", "inputs"},
+    {"bert", "/embed_sparse", R"({"inputs":"a"})", "no sparse vectors"},
+    {"bert_splade", "/v1/completions", R"({"prompt":"hi"})", "reads texts and writes none"},
     {"bert", "/embed", R"({})", "inputs is missing"},
     {"bert", "/embed", R"({"inputs":"a","pooling":"max"})", "mean, last, cls, weighted or model"},
     {"bert", "/embed", R"({"inputs":"a","truncate":"MIDDLE"})", "NONE, START or END"},

@@ -155,12 +155,14 @@ Result<LoadedModel> load_model(const EngineOptions& options, const BackendFactor
 namespace {
 
 ReadingInfo reading_of(const model::TextHead& head, const model::ArchSpec& spec) {
-  return {.writes = !spec.head.is_absent && !head.only_ranks,
+  return {.writes = !spec.head.is_absent && !spec.is_bidirectional && !head.only_ranks,
           .pooling = head.pooling,
           .dim = head.dim(spec),
           .normalises = head.normalises,
           .labels = head.labels,
           .labels_tokens = head.labels_tokens,
+          .weighs_words = head.sparse.exists(),
+          .token_dim = head.token_dim(spec),
           .answers_yes = head.answers_yes,
           .prompts = head.prompts,
           .default_prompt = head.default_prompt};

@@ -47,7 +47,7 @@ int32_t kept_states(const EngineOptions& options, const backend::StateLayout& la
 }
 
 int32_t max_shown_rows(const EngineOptions& options, const model::ArchSpec& spec) {
-  if (spec.head.is_absent) return options.max_rows;
+  if (spec.head.is_absent || spec.is_bidirectional) return options.max_rows;
   constexpr int32_t kEnough = 32;  // the weights of the head are read once for all of them
   return std::min(kEnough, options.max_rows);
 }

@@ -82,6 +82,8 @@ struct ActiveRequest {
   std::vector<PromptLogprob> prompt_logprobs{};  // gathered while the prompt is read
   std::vector<double> hidden_sum{};              // as well
   int64_t n_summed = 0;                          // rows in it
+  std::vector<double> word_sums{};               // as well, of a sparse vector
+  std::vector<WordWeight> token_weights{};       // or these
   std::vector<float> prompt_rows{};              // as well
   std::optional<Error> fault{};                  // met then: every choice ends with it
   std::optional<Error> breakdown{};              // an exception: choices that have not ended yet end with this error

@@ -88,6 +88,11 @@ Result<void> check_reading(const Request& request, const ReadingInfo& reading) {
   const bool reads = request.pooling != Pooling::kNone || request.rows != PromptRows::kNone;
   if (!reading.writes && !reads) return unsupported("prompt", kOnlyReads);
   if (!reading.writes && request.rows == PromptRows::kLogits) return unsupported("rows", kOnlyReads);
+  if (request.pooling == Pooling::kSparse && !reading.weighs_words) {
+    return unsupported("pooling",
+                       "this model gives no sparse vectors: its files hold neither a SPLADE pooling nor "
+                       "weights of tokens (BGE M3's sparse_linear.pt)");
+  }
   const bool wants_labels = request.pooling == Pooling::kLabels || request.rows == PromptRows::kLabels;
   if (!wants_labels) return {};
   const char* field = request.pooling == Pooling::kLabels ? "pooling" : "rows";
@@ -105,7 +110,7 @@ Result<void> add_rows(const Request& request, size_t n_tokens, const RequestLimi
     return invalid("rows", "rows of the prompt come alone: without n, beams, constraint and pooling");
   }
   const auto width = request.rows == PromptRows::kLabels    ? limits.reading->labels.size()
-                     : request.rows == PromptRows::kVectors ? static_cast<size_t>(limits.reading->dim)
+                     : request.rows == PromptRows::kVectors ? static_cast<size_t>(limits.reading->token_dim)
                      : request.rows == PromptRows::kLogits  ? static_cast<size_t>(limits.n_vocab)
                                                             : static_cast<size_t>(limits.dim);
   if (n_tokens > kMaxPromptRowFloats / width) {
@@ -135,6 +140,12 @@ Pooling rows_of(Pooling asked, const RequestLimits& limits) {
   if (asked == Pooling::kLabels) return limits.label_pooling;
   if (asked != Pooling::kModel) return asked;
   return limits.reading->pooling == Pooling::kNone ? Pooling::kMean : limits.reading->pooling;
+}
+
+// Whether more rows than the last one count.
+bool looks_at_rows(Pooling pooling) {
+  return pooling == Pooling::kMean || pooling == Pooling::kWeighted || pooling == Pooling::kFirst ||
+         pooling == Pooling::kSparse;
 }
 
 Result<void> add_pooling(const Request& request, const RequestLimits& limits, ChoiceRules& rules) {
@@ -386,8 +397,7 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, R
   active->rules.seed = request.sampling.seed.value_or(make_seed(now_ns, active.get()));
   active->summary.usage.seed = active->rules.seed;
   if (auto scored = add_first_scored(request, tokens.size(), *active); !scored) return scored.error();
-  active->spec.shows_prompt = active->rules.n_prompt_logprobs >= 0 || active->rules.pooling == Pooling::kMean ||
-                              active->rules.pooling == Pooling::kWeighted || active->rules.pooling == Pooling::kFirst ||
+  active->spec.shows_prompt = active->rules.n_prompt_logprobs >= 0 || looks_at_rows(active->rules.pooling) ||
                               active->rules.rows != PromptRows::kNone;
   const bool shows_first = active->rules.pooling == Pooling::kFirst && active->rules.n_prompt_logprobs < 0;
   if (shows_first) active->spec.end_shown = 1;

@@ -19,7 +19,7 @@ PickInput of_choice(ActiveRequest& request, int32_t choice, PickInput input) {
 }  // namespace
 
 ChoiceRunner::ChoiceRunner(const ChooserParts& parts, int32_t max_rows)
-    : parts_(parts), viewer_(parts.kernels, parts.head) {
+    : parts_(parts), viewer_(parts.kernels, parts.head, parts.tokenizer) {
   picked_.reserve(static_cast<size_t>(max_rows));
 }
 

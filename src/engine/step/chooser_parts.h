@@ -8,6 +8,7 @@
 #include "engine/step/token_picker.h"
 #include "model/text_head.h"
 #include "sched/scheduler.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace candor::engine {
 
@@ -19,6 +20,7 @@ struct ChooserParts {
   Endings& endings;
   const kernels::KernelTable& kernels;
   const model::TextHead& head;
+  const text::Tokenizer& tokenizer;
 };
 
 }  // namespace candor::engine

@@ -27,11 +27,15 @@ std::vector<float> unit(std::span<const double> sum) {
   return result;
 }
 
+Error not_finite() {
+  return {ErrorKind::kIo, "the hidden states are not finite numbers: the weights are damaged or overflow", "prompt"};
+}
+
 }  // namespace
 
 std::vector<float> PromptViewer::row_of(PromptRows kind, std::span<const float> hidden) const {
   if (kind == PromptRows::kLabels) return model::run_layers(head_.label_layers, hidden);
-  std::vector<float> row = model::run_layers(head_.dense, hidden);
+  std::vector<float> row = model::run_layers(head_.token_layers(), hidden);
   if (head_.normalises) model::normalise(row);
   return row;
 }
@@ -41,12 +45,20 @@ void PromptViewer::add_row(ActiveRequest& request, const StepResult& result, int
   if (kind == PromptRows::kNone) return;
   std::span<const float> floats = kind == PromptRows::kLogits ? result.logits.row(row) : result.hidden.row(row);
   std::vector<float> made;
-  if (kind == PromptRows::kLabels || (kind == PromptRows::kVectors && head_.makes_token_vectors())) {
+  if (kind == PromptRows::kLabels || (kind == PromptRows::kVectors && !head_.token_layers().empty())) {
     floats = made = row_of(kind, floats);
   }
   std::vector<float>& rows = request.prompt_rows;
   if (rows.empty()) rows.reserve(floats.size() * request.spec.prompt.size());
   rows.insert(rows.end(), floats.begin(), floats.end());
+}
+
+// The model's own marks are no words.
+void PromptViewer::add_words(ActiveRequest& request, const StepResult& result, int32_t row, TokenId token) const {
+  if (head_.sparse.of_logits) return model::add_logits(head_.sparse, result.logits.row(row), request.word_sums);
+  const text::TokenKind kind = tokenizer_.kind(token);
+  if (kind == text::TokenKind::kControl || kind == text::TokenKind::kUnknown) return;
+  request.token_weights.push_back({token, model::token_weight(head_.sparse, result.hidden.row(row))});
 }
 
 void PromptViewer::add_hidden(ActiveRequest& request, const StepResult& result, int32_t row) const {
@@ -91,6 +103,7 @@ void PromptViewer::show(ActiveRequest& request, const sched::PlannedSlice& slice
     const Pooling pooling = request.rules.pooling;
     const bool is_first = pooling == Pooling::kFirst && request.n_summed == 0;
     if (is_first || pooling == Pooling::kMean || pooling == Pooling::kWeighted) add_hidden(request, result, row);
+    if (pooling == Pooling::kSparse) add_words(request, result, row, sequence.tokens[next - 1]);
     add_row(request, result, row);
     if (request.rules.n_prompt_logprobs >= 0) score(request, result.logits.row(row), sequence.tokens[next]);
   }
@@ -101,13 +114,18 @@ void PromptViewer::finish(ActiveRequest& request, const StepResult& result, int3
   add_row(request, result, row);
   event.prompt_rows = std::exchange(request.prompt_rows, {});
   if (request.rules.pooling == Pooling::kNone) return;
+  if (request.rules.pooling == Pooling::kSparse) {
+    add_words(request, result, row, request.spec.prompt.back());
+    event.sparse = model::sparse_vector(head_.sparse, std::exchange(request.word_sums, {}),
+                                        std::exchange(request.token_weights, {}));
+    const auto is_finite = [](const WordWeight& word) { return std::isfinite(word.weight); };
+    if (!std::ranges::all_of(event.sparse, is_finite)) request.fault = not_finite();
+    return;
+  }
   if (request.rules.pooling != Pooling::kFirst || request.n_summed == 0) add_hidden(request, result, row);
   event.embedding = vector_of(request);
   const auto is_finite = [](float x) { return std::isfinite(x); };
-  if (!std::ranges::all_of(event.embedding, is_finite)) {
-    request.fault = Error{ErrorKind::kIo,
-                          "the hidden states are not finite numbers: the weights are damaged or overflow", "prompt"};
-  }
+  if (!std::ranges::all_of(event.embedding, is_finite)) request.fault = not_finite();
 }
 
 }  // namespace candor::engine

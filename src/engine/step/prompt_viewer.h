@@ -14,13 +14,15 @@
 #include "model/text_head.h"
 #include "sample/sampler.h"
 #include "sched/step_plan.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace candor::engine {
 
 class PromptViewer {
  public:
-  // Both are borrowed.
-  PromptViewer(const kernels::KernelTable& kernels, const model::TextHead& head) : sampler_(kernels), head_(head) {}
+  // All are borrowed.
+  PromptViewer(const kernels::KernelTable& kernels, const model::TextHead& head, const text::Tokenizer& tokenizer)
+      : sampler_(kernels), head_(head), tokenizer_(tokenizer) {}
 
   // The shown rows of the slice. What goes wrong becomes request.fault.
   void show(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result);
@@ -30,6 +32,7 @@ class PromptViewer {
  private:
   std::vector<float> row_of(PromptRows kind, std::span<const float> hidden) const;
   void add_row(ActiveRequest& request, const StepResult& result, int32_t row) const;
+  void add_words(ActiveRequest& request, const StepResult& result, int32_t row, TokenId token) const;
   void add_hidden(ActiveRequest& request, const StepResult& result, int32_t row) const;
   std::vector<float> vector_of(const ActiveRequest& request) const;
   void score(ActiveRequest& request, std::span<const float> logits, TokenId token);
@@ -37,6 +40,7 @@ class PromptViewer {
   sample::Sampler sampler_;
   sample::Pick pick_;
   const model::TextHead& head_;
+  const text::Tokenizer& tokenizer_;
 };
 
 }  // namespace candor::engine

@@ -58,8 +58,8 @@ StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, AdapterRegistry& adapters,
       speculator_(loaded, scheduler_options_.costs, masks_.worker(), budget_.max_shown_rows),
       runner_(loaded, clock),
       picker_(*loaded.kernels, *loaded.tokenizer, loaded.n_ctx(), metrics.itl_ns),
-      chooser_({scheduler_, picker_, masks_, outbox_, endings_, *loaded.kernels, loaded.head}, requests_, faults_,
-               clock, budget_.max_out_rows + budget_.max_shown_rows),
+      chooser_({scheduler_, picker_, masks_, outbox_, endings_, *loaded.kernels, loaded.head, *loaded.tokenizer},
+               requests_, faults_, clock, budget_.max_out_rows + budget_.max_shown_rows),
       publisher_(outbox_, requests_, inbox, metrics, faults_) {
   if (disk_.is_on()) scheduler_.blocks().list_lost();
 }

@@ -7,7 +7,12 @@ Result<ArchSpec> read_encoder(const Hparams& hparams) {
   spec.is_bidirectional = true;
   spec.has_final_norm = false;
   spec.head = {};
-  spec.head.is_absent = true;
+  spec.head.is_of_masked = hparams.file().find("mlm.weight") != nullptr;
+  spec.head.is_absent = !spec.head.is_of_masked;
+  spec.head.tied = spec.head.is_of_masked && hparams.file().find("output.weight") == nullptr;
+  if (spec.head.is_of_masked && hparams.file().find("mlm.norm.weight") == nullptr) {
+    return fail(ErrorKind::kInvalidInput, "tensor \"mlm.norm.weight\" is missing, which stands behind \"mlm.weight\"");
+  }
   spec.embed.has_norm = true;
   if (const TensorView* types = hparams.file().find("token_types.weight")) {
     constexpr int64_t kMostTypes = 1024;

@@ -12,6 +12,15 @@ inline constexpr std::array kEncoderStem = {
     TensorName{TensorRole::kEmbedNorm, "token_embd_norm.weight"},
     TensorName{TensorRole::kEmbedNormBias, "token_embd_norm.bias", kOptional},
 };
+// The head that guesses masked words, where a model weighs words by it (SPLADE).
+inline constexpr std::array kMaskedHeadTensors = {
+    TensorName{TensorRole::kWordDense, "mlm.weight", kOptional},
+    TensorName{TensorRole::kWordDenseBias, "mlm.bias", kOptional},
+    TensorName{TensorRole::kWordNorm, "mlm.norm.weight", kOptional},
+    TensorName{TensorRole::kWordNormBias, "mlm.norm.bias", kOptional},
+    TensorName{TensorRole::kHead, "output.weight", kOptional},
+    TensorName{TensorRole::kHeadBias, "output.bias", kOptional},
+};
 inline constexpr std::array kStreamNormTensors = {
     TensorName{TensorRole::kAttnPostNorm, "blk.*.attn_output_norm.weight"},
     TensorName{TensorRole::kAttnPostNormBias, "blk.*.attn_output_norm.bias", kOptional},
@@ -24,13 +33,14 @@ inline constexpr std::array kEitherQkvTensors = {
     TensorName{TensorRole::kQkvBias, "blk.*.attn_qkv.bias", kOptional},
 };
 inline constexpr auto kEncoderTensors =
-    join(kEncoderStem, kStreamNormTensors, kEitherQkvTensors, kAttnTensors, kAttnBiases);
+    join(kEncoderStem, kMaskedHeadTensors, kStreamNormTensors, kEitherQkvTensors, kAttnTensors, kAttnBiases);
 inline constexpr std::array kUngatedEncoderTensors = {
     TensorName{TensorRole::kUp, "blk.*.ffn_up.weight"},
     TensorName{TensorRole::kDown, "blk.*.ffn_down.weight"},
 };
 
-// LayerNorms over the stream, a table of types where the file has one, no positions, an ungated exact GELU.
+// LayerNorms over the stream, a table of types where the file has one, no positions, an ungated exact GELU; a head
+// where the file has one that guesses masked words.
 Result<ArchSpec> read_encoder(const Hparams& hparams);
 
 // What other readers of such files want to know: how many types of tokens, and that no token is hidden from others.

@@ -29,7 +29,7 @@ constexpr std::array kOwn = {
     TensorName{TensorRole::kDown, "blk.*.ffn_down.weight"},
     TensorName{TensorRole::kDownBias, "blk.*.ffn_down.bias", kOptional},
 };
-constexpr auto kTensors = join(kOwn, kPreNormTensors, kAttnOutBias);
+constexpr auto kTensors = join(kOwn, kMaskedHeadTensors, kPreNormTensors, kAttnOutBias);
 
 constexpr std::array kHubRows = {
     HubTensor{"token_embd.weight", "model.embeddings.tok_embeddings.weight"},

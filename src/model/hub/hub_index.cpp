@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "formats/name_order.h"
 #include "formats/quote.h"
 
 namespace candor::model {
@@ -36,6 +37,14 @@ Result<void> check_index(const nlohmann::json& index, std::string_view name,
                                                       in_quotes(tensor), in_quotes(shard.get<std::string>())));
   }
   return {};
+}
+
+Result<void> refuse_duplicates(std::span<const TensorView> tensors, std::span<const uint32_t> order,
+                               const std::string& folder) {
+  const auto twice = formats::first_duplicate(tensors, order, [](const TensorView& tensor) { return tensor.name; });
+  if (!twice) return {};
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("{}: two shards hold tensor {}", folder, in_quotes(tensors[*twice].name)));
 }
 
 }  // namespace candor::model

@@ -31,8 +31,10 @@
 #include "model/hub/hub_flags.h"
 #include "model/hub/hub_form.h"
 #include "model/hub/hub_generation.h"
+#include "model/hub/hub_heads.h"
 #include "model/hub/hub_index.h"
 #include "model/hub/hub_latent.h"
+#include "model/hub/hub_masked.h"
 #include "model/hub/hub_names.h"
 #include "model/hub/hub_outer.h"
 #include "model/hub/hub_reading.h"
@@ -85,14 +87,14 @@ class HubReader {
     CANDOR_ASSIGN(weights_, read_hub_weights(config, path_name("config.json")));
     const json stated = config;
     CANDOR_TRY(read_config(std::move(config), chosen));
-    CANDOR_ASSIGN(const auto dense, read_reading(folder_, stated, chosen.family->name, file_->metadata_));
+    CANDOR_ASSIGN(parts_, read_reading(folder_, stated, chosen.family->name, file_->metadata_));
     CANDOR_TRY(open_shards());
     CANDOR_TRY(refuse_adapter(folder_));
     CANDOR_TRY(map_tensors(chosen));
-    CANDOR_TRY(map_dense(dense));
+    for (const HeadFile& head : parts_.heads) CANDOR_TRY(add_head(head));
     CANDOR_TRY(add_sinusoids(*chosen.family));
     file_->order_ = formats::order_by_name(std::span<const TensorView>(file_->tensors_), name_of);
-    CANDOR_TRY(refuse_duplicates());
+    CANDOR_TRY(refuse_duplicates(file_->tensors_, file_->order_, in_quotes(folder_.string())));
     if (reads_alone(stated, file_->find("output.weight") != nullptr, is_tied())) {
       file_->metadata_.add(std::string(kHasNoHead), true);
     }
@@ -216,6 +218,10 @@ class HubReader {
   }
 
   Result<void> map_tensor(const TensorView& tensor, const HubForm& form) {
+    if (const auto name = parts_.guesses_words ? masked_head_tensor(tensor.name, is_tied()) : std::nullopt) {
+      if (!name->empty()) file_->tensors_.emplace_back(tensor).name = *name;
+      return {};
+    }
     for (const std::string_view pattern : form.ignored) {
       if (!match_name(pattern, tensor.name)) continue;
       file_->info_.left_out.emplace_back(tensor.name);
@@ -254,11 +260,15 @@ class HubReader {
                             in_quotes(tensor.name), to_string(tensor.shape), form.model_type));
   }
 
-  Result<void> map_dense(const std::vector<DenseModule>& modules) {
-    for (size_t i = 0; i < modules.size(); ++i) {
-      CANDOR_TRY(open_shard(modules[i].weights.string()));
-      CANDOR_TRY(add_dense(file_->shards_.back().tensors(), i, file_->names_, file_->tensors_));
-    }
+  Result<void> add_head(const HeadFile& head) {
+    const auto add = [this](const TensorView& tensor) -> Result<void> {
+      CANDOR_ASSIGN(std::byte * bytes, add_copy(std::string(tensor.name), tensor.dtype, tensor.shape));
+      std::memcpy(bytes, tensor.data, tensor.n_bytes);
+      return {};
+    };
+    CANDOR_ASSIGN(const size_t n_bytes, read_head(folder_, head, add));
+    file_->info_.paths.push_back(folder_ / head.file);
+    file_->info_.n_bytes += n_bytes;
     return {};
   }
 
@@ -436,12 +446,8 @@ class HubReader {
   }
 
   Result<void> add_tensor(std::string name, Shape shape, const std::vector<float>& values) {
-    TensorView view{file_->names_.emplace_back(std::move(name)), DType::kF32, shape, nullptr,
-                    values.size() * sizeof(float)};
-    CANDOR_ASSIGN(std::byte * copy, new_copy(view));
-    if (!values.empty()) std::memcpy(copy, values.data(), view.n_bytes);
-    view.data = copy;
-    file_->tensors_.push_back(view);
+    CANDOR_ASSIGN(std::byte * copy, add_copy(std::move(name), DType::kF32, shape));
+    if (!values.empty()) std::memcpy(copy, values.data(), values.size() * sizeof(float));
     return {};
   }
 
@@ -469,13 +475,6 @@ class HubReader {
     return add_tensor("position_embd.weight", {2, {n_positions, dim}}, sinusoids(n_positions, dim));
   }
 
-  Result<void> refuse_duplicates() const {
-    const std::span<const TensorView> tensors(file_->tensors_);
-    const auto twice = formats::first_duplicate(tensors, file_->order_, name_of);
-    if (!twice) return {};
-    return bad(in_quotes(folder_.string()), fmt::format("two shards hold tensor {}", in_quotes(tensors[*twice].name)));
-  }
-
   Result<void> read_vocabulary() {
     const TensorView* embedding = file_->find("token_embd.weight");
     if (embedding == nullptr || embedding->shape.n_dims != 2 || embedding->shape[0] > kMaxVocab) return {};
@@ -487,6 +486,7 @@ class HubReader {
   std::optional<HubConfig> config_;
   const HubForm* form_ = nullptr;
   HubWeights weights_;
+  ReadingParts parts_;
   std::set<std::string, std::less<>> joined_parts_;  // names of tensors that are in others now
   std::unordered_map<std::string_view, const TensorView*> on_hub_;
 };

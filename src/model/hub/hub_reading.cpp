@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -57,12 +58,13 @@ class ReadingReader {
   ReadingReader(const fs::path& folder, std::string_view prefix, formats::MetaList& metadata)
       : folder_(folder), prefix_(prefix), metadata_(metadata) {}
 
-  Result<std::vector<DenseModule>> read(const json& config) {
+  Result<ReadingParts> read(const json& config) {
     CANDOR_TRY(read_labels(config));
     CANDOR_TRY(read_modules());
     CANDOR_TRY(read_length());
     CANDOR_TRY(read_prompts());
-    return std::move(dense_);
+    std::ranges::move(heads_beside(folder_), std::back_inserter(parts_.heads));
+    return std::move(parts_);
   }
 
  private:
@@ -111,8 +113,11 @@ class ReadingReader {
         CANDOR_TRY(read_pooling(place));
       } else if (name == "Dense") {
         CANDOR_TRY(read_dense(place, activations));
-      } else if (name != "Transformer" && name != "Dropout") {
-        return unsupported(folder_ / "modules.json", "type", type, "Transformer, Pooling, Dense or Normalize");
+      } else if (name == "SpladePooling") {
+        CANDOR_TRY(read_word_pooling(place));
+      } else if (name != "Transformer" && name != "MLMTransformer" && name != "Dropout") {
+        return unsupported(folder_ / "modules.json", "type", type,
+                           "Transformer, MLMTransformer, Pooling, SpladePooling, Dense or Normalize");
       }
     }
     metadata_.add("candor.text.normalise", normalises);
@@ -161,6 +166,21 @@ class ReadingReader {
     return chosen ? keep_pooling(*chosen) : Result<void>{};
   }
 
+  Result<void> read_word_pooling(const fs::path& place) {
+    const fs::path file = folder_ / place / "config.json";
+    CANDOR_ASSIGN(const json config, json_if_there(file));
+    if (!config.is_object()) return unsupported(file, "pooling_strategy", config, "an object that names it");
+    const json strategy = config.value("pooling_strategy", json("max"));
+    const json act = config.value("activation_function", json("relu"));
+    if (strategy != "max" && strategy != "sum") return unsupported(file, "pooling_strategy", strategy, "max or sum");
+    if (act != "relu" && act != "log1p_relu")
+      return unsupported(file, "activation_function", act, "relu or log1p_relu");
+    metadata_.add_string("candor.text.word_pooling", strategy.get<std::string>());
+    metadata_.add("candor.text.word_logs", uint64_t{act == "relu" ? 1u : 2u});
+    parts_.guesses_words = true;
+    return {};
+  }
+
   Result<void> keep_pooling(uint64_t number) {
     if (number == kWeighted) {
       metadata_.add("candor.text.weighted_mean", true);
@@ -182,7 +202,7 @@ class ReadingReader {
       return unsupported(file, "activation_function", act, "Identity, Tanh, GELU, ReLU or SiLU");
     }
     activations.emplace_back(known->second);
-    dense_.push_back({place / "model.safetensors"});
+    parts_.heads.push_back({module_weights(folder_, place), fmt::format("dense_{}", activations.size() + 1)});
     return {};
   }
 
@@ -215,29 +235,14 @@ class ReadingReader {
   const fs::path& folder_;
   std::string_view prefix_;
   formats::MetaList& metadata_;
-  std::vector<DenseModule> dense_;
+  ReadingParts parts_;
 };
 
 }  // namespace
 
-Result<std::vector<DenseModule>> read_reading(const fs::path& folder, const json& config, std::string_view prefix,
-                                              formats::MetaList& metadata) {
+Result<ReadingParts> read_reading(const fs::path& folder, const json& config, std::string_view prefix,
+                                  formats::MetaList& metadata) {
   return ReadingReader(folder, prefix, metadata).read(config);
-}
-
-Result<void> add_dense(std::span<const TensorView> module, size_t number, std::deque<std::string>& names,
-                       std::vector<TensorView>& tensors) {
-  constexpr std::string_view kStem = "linear.";
-  for (TensorView view : module) {
-    if (view.name != "linear.weight" && view.name != "linear.bias") {
-      return fail(ErrorKind::kUnsupported,
-                  fmt::format("tensor {} of a Dense module, expected linear.weight and linear.bias",
-                              in_quotes(view.name)));
-    }
-    view.name = names.emplace_back(fmt::format("dense_{}.{}", number + 2, view.name.substr(kStem.size())));
-    tensors.push_back(view);
-  }
-  return {};
 }
 
 }  // namespace candor::model

@@ -91,9 +91,10 @@ struct ApiRequest {
   std::shared_ptr<const EarlyStream> early{};  // what its stream has said already; nullptr: nothing
 };
 
-// What came of a request's inputs, in order: a vector each, or a token's rows one behind the other.
+// What came of a request's inputs, in order: a vector each, or a token's rows one behind the other; or a sparse one.
 struct ReadTexts {
   std::vector<std::vector<float>> vectors{};
+  std::vector<std::vector<WordWeight>> sparse{};
   std::vector<int64_t> n_tokens{};
   int64_t all_tokens() const;
 };

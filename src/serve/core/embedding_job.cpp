@@ -23,6 +23,7 @@ EmbeddingJob::EmbeddingJob(Engine& engine, http::WorkerPool& workers, EmbeddingR
       request_(std::move(request)),
       sink_(std::move(sink)),
       read_{.vectors = std::vector<std::vector<float>>(request_.requests.size()),
+            .sparse = std::vector<std::vector<WordWeight>>(request_.requests.size()),
             .n_tokens = std::vector<int64_t>(request_.requests.size())} {}
 
 void EmbeddingJob::go_on() noexcept {
@@ -82,6 +83,7 @@ void EmbeddingJob::on_event(size_t index, const TokenEvent& event) noexcept {
     try {
       if (event.error && !state_.error) state_.error = with_api_field(*event.error, request_.names);
       read_.vectors[index] = event.embedding.empty() ? event.prompt_rows : event.embedding;
+      read_.sparse[index] = event.sparse;
       shorten(read_.vectors[index], request_.n_dimensions);
       read_.n_tokens[index] = event.summary->usage.prompt_tokens;
       if (event.summary->usage.truncated_tokens > 0) ++n_cut_;

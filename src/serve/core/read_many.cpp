@@ -61,6 +61,7 @@ class Reading {
     if (event.error && !failed_) failed_ = of_text(index, *event.error);
     ReadText& text = come_[index];
     text.numbers = event.embedding.empty() ? event.prompt_rows : event.embedding;
+    text.words = event.sparse;
     text.n_tokens = event.summary->usage.prompt_tokens;
     text.n_cut = event.summary->usage.truncated_tokens;
     changed_.notify_one();

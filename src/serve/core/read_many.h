@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "candor/engine.h"
+#include "candor/reading.h"
 #include "candor/request.h"
 
 namespace candor::serve {
@@ -16,6 +17,7 @@ namespace candor::serve {
 // What came of one text.
 struct ReadText {
   std::vector<float> numbers;  // a vector, or rows
+  std::vector<WordWeight> words;  // of a sparse vector
   int64_t n_tokens = 0;
   int64_t n_cut = 0;  // tokens
 };

@@ -26,13 +26,21 @@ constexpr Route route(std::string_view path, void (*handle)(const Core&, const S
 }
 
 constexpr Route kRoutes[] = {
-    route("/embed", read<parse_embed>),           route("/embed_all", read<parse_embed_all>),
-    route("/similarity", read<parse_similarity>), route("/v2/embed", read<parse_typed_embed>),
-    route("/rerank", read<parse_rerank>),         route("/reranking", read<parse_rerank>),
-    route("/v1/rerank", read<parse_rerank>),      route("/v1/reranking", read<parse_rerank>),
-    route("/v2/rerank", read<parse_rerank>),      route("/score", read<parse_score>),
-    route("/v1/score", read<parse_score>),        route("/predict", read<parse_predict>),
-    route("/classify", read<parse_classify>),     route("/v1/classify", read<parse_classify>),
+    route("/embed", read<parse_embed>),
+    route("/embed_all", read<parse_embed_all>),
+    route("/embed_sparse", read<parse_embed_sparse>),
+    route("/similarity", read<parse_similarity>),
+    route("/v2/embed", read<parse_typed_embed>),
+    route("/rerank", read<parse_rerank>),
+    route("/reranking", read<parse_rerank>),
+    route("/v1/rerank", read<parse_rerank>),
+    route("/v1/reranking", read<parse_rerank>),
+    route("/v2/rerank", read<parse_rerank>),
+    route("/score", read<parse_score>),
+    route("/v1/score", read<parse_score>),
+    route("/predict", read<parse_predict>),
+    route("/classify", read<parse_classify>),
+    route("/v1/classify", read<parse_classify>),
 };
 
 }  // namespace

@@ -8,9 +8,10 @@
 
 namespace candor::serve::reading {
 
-// TEI's /embed: {"inputs"}, a list of vectors; /embed_all: a vector for each token; /similarity: how alike sentences
-// are.
+// TEI's /embed: {"inputs"}, a list of vectors; /embed_sparse: weights of words; /embed_all: a vector for each token;
+// /similarity: how alike sentences are.
 Result<EmbeddingRequest> parse_embed(const Json& body, const RequestTerms& terms);
+Result<EmbeddingRequest> parse_embed_sparse(const Json& body, const RequestTerms& terms);
 Result<EmbeddingRequest> parse_embed_all(const Json& body, const RequestTerms& terms);
 Result<EmbeddingRequest> parse_similarity(const Json& body, const RequestTerms& terms);
 // Cohere's /v2/embed: {"texts", "embedding_types"}.

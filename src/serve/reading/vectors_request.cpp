@@ -100,6 +100,26 @@ Result<EmbeddingRequest> parse_embed(const Json& body, const RequestTerms& terms
   return result;
 }
 
+Result<EmbeddingRequest> parse_embed_sparse(const Json& body, const RequestTerms& terms) {
+  Fields fields(body);
+  EmbeddingRequest result;
+  check_model(fields, terms.limits(), result.model);
+  ReadingTerms reading = read_reading(fields, terms.limits(), result.warnings);
+  reading.base.pooling = Pooling::kSparse;
+  add_inputs(fields, "inputs", reading, result);
+  settle_unknown(fields, terms.limits(), result.warnings);
+  if (fields.fault()) return *fields.fault();
+  result.write = [](const ReadTexts& read) {
+    Json texts = Json::array();
+    for (const std::vector<WordWeight>& words : read.sparse) {
+      Json& text = texts.emplace_back(Json::array());
+      for (const WordWeight& word : words) text.push_back({{"index", word.token}, {"value", word.weight}});
+    }
+    return to_text(texts);
+  };
+  return result;
+}
+
 Result<EmbeddingRequest> parse_embed_all(const Json& body, const RequestTerms& terms) {
   Fields fields(body);
   EmbeddingRequest result;
