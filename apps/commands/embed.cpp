@@ -28,7 +28,7 @@ namespace {
 struct EmbedOptions {
   ReadingOptions reading;
   std::string pooling = "model";
-  std::optional<std::string> prompt_name, npy;
+  std::optional<std::string> prompt_name, task, npy;
   std::optional<int64_t> dimensions;
   bool keeps_length = false;
   bool is_sparse = false;
@@ -59,7 +59,21 @@ class NpyFile {
   std::ofstream out_;
 };
 
-Result<std::string> prefix_of(const EmbedOptions& options, const ReadingInfo& info) {
+// What stands before each text: the prompt of that name, or the task's own.
+Result<std::string> prefix_of(const EmbedOptions& options, const Engine& engine) {
+  const ReadingInfo& info = engine.info().reading;
+  if (options.task) {
+    const std::vector<AdapterInfo> adapters = engine.adapters();
+    const auto task = std::ranges::find(adapters, *options.task, &AdapterInfo::name);
+    if (task != adapters.end() && !options.prompt_name) return task->prompt;
+    std::string names;
+    for (const AdapterInfo& adapter : adapters) names += (names.empty() ? "" : ", ") + adapter.name;
+    if (task == adapters.end()) {
+      return fail(ErrorKind::kInvalidInput,
+                  fmt::format("no adapter \"{}\" is loaded{}", *options.task,
+                              names.empty() ? "; --adapter NAME=PATH loads one" : ": there are " + names));
+    }
+  }
   const std::string name = options.prompt_name.value_or(info.default_prompt);
   if (name.empty()) return std::string();
   const auto found = std::ranges::find(info.prompts, name, &NamedPrompt::name);
@@ -124,7 +138,7 @@ int run(const EmbedOptions& options) {
   const ReadingInfo& info = reader->engine->info().reading;
   auto texts = texts_of(options.reading, std::move(reader->texts));
   if (!texts) return say_error(texts.error().message), kUserInput;
-  const auto prefix = prefix_of(options, info);
+  const auto prefix = prefix_of(options, *reader->engine);
   if (!prefix) return say_error(prefix.error().message), kUserInput;
   if (info.writes && info.pooling == Pooling::kNone && options.pooling == "model" && !options.is_sparse) {
     say_warning("this model was made to write: its files do not say how its states become a vector, and their mean is "
@@ -135,6 +149,7 @@ int run(const EmbedOptions& options) {
     requests[i].prompt = TextPrompt{.text = *prefix + (*texts)[i]};
     requests[i].pooling = pooling_of(options);
     if (options.keeps_length) requests[i].normalise = false;
+    if (options.task) requests[i].adapters = {{.name = *options.task}};
   }
   const auto width = static_cast<size_t>(options.dimensions.value_or(info.dim));
   if (const std::string reason = refusal(options, info, width); !reason.empty()) return say_error(reason), kUserInput;
@@ -170,6 +185,8 @@ void add_embed(CLI::App& app, Action& action) {
   add_choice(*command, "--pooling", options->pooling, {"model", "mean", "cls", "last"},
              "which rows become the vector (model: what its files say)");
   command->add_option("--prompt-name", options->prompt_name, "the model's own prompt that stands before each text")
+      ->type_name("NAME");
+  command->add_option("--task", options->task, "the adapter for a use, with its own prompt (jina-embeddings-v3's)")
       ->type_name("NAME");
   add_int(*command, "--dimensions", options->dimensions, 1, 1 << 20, "the first so many numbers, at length 1 again");
   command->add_flag("--no-normalize", options->keeps_length, "vectors keep their length");

@@ -17,7 +17,7 @@ inline constexpr double kMaxAdapterScale = 1000.0;
 // What is loaded. name: letters, digits and "._-/", unique in the engine.
 struct AdapterSource {
   std::string name{};
-  std::filesystem::path path{};  // PEFT's folder, or a GGUF file
+  std::filesystem::path path{};  // PEFT's folder, a GGUF file, or a checkpoint that has a task of this name
   double scale = 1.0;            // of what it adds, for every request; [-kMaxAdapterScale, kMaxAdapterScale]
 };
 
@@ -31,7 +31,8 @@ struct AdapterInfo {
   std::string name{};
   std::int64_t number = 0;  // in the order of loading, from 0
   std::filesystem::path path{};
-  std::string format{};  // "PEFT", "GGUF v3"
+  std::string format{};  // "PEFT", "GGUF v3", "task"
+  std::string prompt{};  // that stands before each text, where its files say one
   double scale = 1.0;
   std::int64_t rank = 0;        // the largest
   std::int64_t n_matrices = 0;  // of the model's that it changes; of experts each

@@ -63,6 +63,7 @@ std::string adapters_json(const std::vector<AdapterInfo>& adapters) {
                     {"scale", adapter.scale},
                     {"rank", adapter.rank},
                     {"n_matrices", adapter.n_matrices},
+                    {"prompt", adapter.prompt},
                     {"memory_bytes", adapter.memory_bytes},
                     {"hash", fmt::format("{:016x}", adapter.hash)}});
   }

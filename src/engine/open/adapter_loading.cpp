@@ -29,17 +29,24 @@ bool is_name(const std::string& name) {
   return !name.empty() && name.size() <= kMaxAdapterNameBytes && std::ranges::all_of(name, is_letter);
 }
 
-Result<void> check_sources(const EngineOptions& options) {
-  if (options.adapters.size() > kMaxAdapters) {
-    return bad(
-        fmt::format("{} adapters were named, and an engine holds {} at most", options.adapters.size(), kMaxAdapters));
-  }
+// Those of the options, then the tasks that the base model's folder has beside its weights.
+Result<std::vector<AdapterSource>> sources_of(const EngineOptions& options, const formats::ModelFile& base) {
+  std::vector<AdapterSource> sources = options.adapters;
   std::set<std::string> names;
-  for (const AdapterSource& source : options.adapters) {
+  for (const AdapterSource& source : sources) {
     CANDOR_TRY(check_source(source));
     if (!names.insert(source.name).second) return bad(fmt::format("two adapters are named {}", in_quotes(source.name)));
   }
-  return {};
+  CANDOR_ASSIGN(const auto* tasks, formats::meta_strings(base, "candor.text.tasks"));
+  if (tasks != nullptr && base.info().format == "safetensors") {
+    for (const std::string_view task : *tasks) {
+      if (!names.insert(std::string(task)).second) continue;
+      sources.push_back({.name = std::string(task), .path = base.info().paths.front().parent_path()});
+      CANDOR_TRY(check_source(sources.back()));
+    }
+  }
+  if (sources.size() <= kMaxAdapters) return sources;
+  return bad(fmt::format("{} adapters were named, and an engine holds {} at most", sources.size(), kMaxAdapters));
 }
 
 }  // namespace
@@ -58,7 +65,7 @@ Result<ReadAdapter> read_adapter(const AdapterSource& source, const EngineOption
                                  const formats::ModelFile& base) {
   CANDOR_TRY(check_source(source));
   ReadAdapter adapter{.source = source};
-  CANDOR_ASSIGN(adapter.file, model::AdapterFile::open(source.path, spec, base));
+  CANDOR_ASSIGN(adapter.file, model::AdapterFile::open(source.path, spec, base, source.name));
   adapter.row_lengths.resize(adapter.file->parts().size());
   if (!model::reads_base(*adapter.file)) return adapter;
   CANDOR_ASSIGN(const auto again, open_model_file(options));  // the other one's copies may be gone
@@ -86,6 +93,7 @@ Result<PlacedAdapter> place_adapter(ReadAdapter adapter, model::Model& model) {
   placed.info = {.name = adapter.source.name,
                  .path = adapter.source.path,
                  .format = file.format(),
+                 .prompt = file.prompt(),
                  .scale = adapter.source.scale,
                  .rank = 0,
                  .n_matrices = std::ssize(file.parts()),
@@ -97,9 +105,9 @@ Result<PlacedAdapter> place_adapter(ReadAdapter adapter, model::Model& model) {
 
 Result<std::vector<PlacedAdapter>> load_adapters(const EngineOptions& options, const formats::ModelFile& base,
                                                  model::Model& model) {
-  CANDOR_TRY(check_sources(options));
+  CANDOR_ASSIGN(const std::vector<AdapterSource> sources, sources_of(options, base));
   std::vector<PlacedAdapter> placed;
-  for (const AdapterSource& source : options.adapters) {
+  for (const AdapterSource& source : sources) {
     CANDOR_ASSIGN(ReadAdapter adapter, read_adapter(source, options, model.spec(), base));
     CANDOR_ASSIGN(PlacedAdapter one, place_adapter(std::move(adapter), model));
     placed.push_back(std::move(one));
@@ -109,10 +117,10 @@ Result<std::vector<PlacedAdapter>> load_adapters(const EngineOptions& options, c
 
 Result<uint64_t> adapter_bytes(const EngineOptions& options, const model::ArchSpec& spec,
                                const formats::ModelFile& base, const backend::Backend& backend) {
-  CANDOR_TRY(check_sources(options));
+  CANDOR_ASSIGN(const std::vector<AdapterSource> sources, sources_of(options, base));
   uint64_t total = 0;
-  for (const AdapterSource& source : options.adapters) {
-    CANDOR_ASSIGN(const auto file, model::AdapterFile::open(source.path, spec, base));
+  for (const AdapterSource& source : sources) {
+    CANDOR_ASSIGN(const auto file, model::AdapterFile::open(source.path, spec, base, source.name));
     CANDOR_ASSIGN(const uint64_t n_bytes, model::upload_bytes(*file, spec, backend));
     total += n_bytes;
   }

@@ -16,6 +16,7 @@
 #include "formats/quote.h"
 #include "model/adapter/gguf_adapter.h"
 #include "model/adapter/peft_adapter.h"
+#include "model/adapter/task_adapter.h"
 #include "model/families/families.h"
 #include "model/hub/hub_choice.h"
 
@@ -64,7 +65,7 @@ uint64_t hash_of(const TensorView& tensor, uint64_t seed) {
 }  // namespace
 
 Result<std::unique_ptr<AdapterFile>> AdapterFile::open(const fs::path& path, const ArchSpec& spec,
-                                                       const formats::ModelFile& base) {
+                                                       const formats::ModelFile& base, std::string_view task) {
   const Family* family = find_family(spec.family);
   if (family == nullptr) return fail(ErrorKind::kUnsupported, "the model's family has no adapters", "adapters");
   std::error_code ignored;
@@ -76,7 +77,9 @@ Result<std::unique_ptr<AdapterFile>> AdapterFile::open(const fs::path& path, con
                   fmt::format("adapter {}: no such file or folder", formats::in_quotes(path.string())), "adapters");
     }
     if (!fs::is_directory(folder, ignored)) return GgufAdapterReader(path, spec, *family).read();
-    if (!fs::exists(folder / "adapter_config.json", ignored)) {
+    const bool is_peft = fs::exists(folder / "adapter_config.json", ignored);
+    if (!is_peft && !task.empty() && has_tasks(folder)) return TaskAdapterReader(folder, task, spec, *family).read();
+    if (!is_peft) {
       return fail(
           ErrorKind::kInvalidInput,
           fmt::format("adapter {}: the folder has no adapter_config.json: expected a folder as PEFT saves it, or a "

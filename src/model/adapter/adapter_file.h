@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -42,12 +43,13 @@ struct AdapterPart {
 
 class AdapterFile {
  public:
-  // base: of which the spec is.
+  // base: of which the spec is. task: of a checkpoint's folder that holds several (task_adapter.h).
   static Result<std::unique_ptr<AdapterFile>> open(const std::filesystem::path& path, const ArchSpec& spec,
-                                                   const formats::ModelFile& base);
+                                                   const formats::ModelFile& base, std::string_view task = {});
 
   const std::vector<AdapterPart>& parts() const { return parts_; }
-  const std::string& format() const { return format_; }  // "PEFT", "GGUF v3"
+  const std::string& format() const { return format_; }  // "PEFT", "GGUF v3", "task"
+  const std::string& prompt() const { return prompt_; }  // that stands before each text, where its file says one
   uint64_t n_bytes() const { return n_bytes_; }
   // Of every part: name, place, scale and all bytes.
   uint64_t hash() const;
@@ -57,8 +59,10 @@ class AdapterFile {
  private:
   friend class PeftReader;
   friend class GgufAdapterReader;
+  friend class TaskAdapterReader;
 
   std::string format_;
+  std::string prompt_;
   uint64_t n_bytes_ = 0;
   std::vector<formats::safetensors::SafetensorsFile> shards_;
   std::unique_ptr<formats::ModelFile> gguf_;

@@ -64,6 +64,7 @@ Result<void> GgufAdapterReader::check_metadata() {
   }
   CANDOR_ASSIGN(const auto alpha, formats::meta_float(*file_->gguf_, "adapter.lora.alpha"));
   alpha_ = alpha.value_or(0.0);
+  CANDOR_ASSIGN(file_->prompt_, text("adapter.lora.prompt_prefix"));
   return {};
 }
 

@@ -1,7 +1,7 @@
 // Encoders after BERT that rotate their heads in place of learned positions: nomic-bert with a SiLU-gated feed-forward
 // (Nussbaum et al., "Nomic Embed", 2024), and with experts in every second block ("Training sparse mixture of experts
 // text embedding models", 2025); GTE with a GELU-gated one (Zhang et al., "mGTE", 2024); jina-embeddings-v3, ungated
-// (Sturua et al., 2024), whose adapters for tasks are not read.
+// (Sturua et al., 2024), whose adapters for tasks model/adapter/task_adapter.h reads.
 
 #include <fmt/format.h>
 
@@ -10,6 +10,7 @@
 
 #include "formats/meta_list.h"
 #include "model/families/encoder_parts.h"
+#include "model/hub/hub_tasks.h"
 
 namespace candor::model {
 namespace rotary_bert {
@@ -21,6 +22,7 @@ constexpr std::array kExpertTensors = {
     TensorName{TensorRole::kRouter, "blk.*.ffn_gate_inp.weight"},
     TensorName{TensorRole::kExpertUp, "blk.*.ffn_up_exps.weight"},
     TensorName{TensorRole::kExpertDown, "blk.*.ffn_down_exps.weight"},
+    TensorName{TensorRole::kMixBias, "blk.*.ffn_mix.bias", kOptional},
 };
 constexpr auto kSparseTensors = join(kUngatedTensors, kExpertTensors);
 
@@ -65,6 +67,14 @@ constexpr std::array kHubNomicRows = {
     HubTensor{"blk.*.ffn_down.bias", "nomic_bert.encoder.layers.*.mlp.fc2.bias"},
     HubTensor{"cls.weight", "nomic_bert.pooler.dense.weight"},
     HubTensor{"cls.bias", "nomic_bert.pooler.dense.bias"},
+};
+constexpr std::array kHubExperts = {
+    HubTensor{"blk.*.ffn_up.weight", "nomic_bert.encoder.layers.*.mlp.fc1.weight"},
+    HubTensor{"blk.*.ffn_up.bias", "nomic_bert.encoder.layers.*.mlp.fc1.bias"},
+    HubTensor{"blk.*.ffn_gate_inp.weight", "nomic_bert.encoder.layers.*.mlp.router.layer.weight", HubChange::kWiden},
+    HubTensor{"blk.*.ffn_up_exps.weight", "nomic_bert.encoder.layers.*.mlp.experts.mlp.w1", HubChange::kStackRows},
+    HubTensor{"blk.*.ffn_down_exps.weight", "nomic_bert.encoder.layers.*.mlp.experts.mlp.w2", HubChange::kStackColumns},
+    HubTensor{"blk.*.ffn_mix.bias", "nomic_bert.encoder.layers.*.mlp.experts.bias"},
 };
 constexpr std::array kHubGteRows = {
     HubTensor{"token_embd.weight", "gte.embeddings.word_embeddings.weight"},
@@ -165,6 +175,7 @@ constexpr std::array kHubJina = {
     HubTensor{"cls.output.bias", "classifier.out_proj.bias"},
 };
 constexpr auto kHubNomic = join(kHubNomicRows, kHubClassifier);
+constexpr auto kHubNomicMoe = join(kHubNomicRows, kHubExperts, kHubClassifier);
 constexpr auto kHubGte = join(kHubGteRows, kHubClassifier);
 constexpr auto kHubNew = join(kHubNewRows, kHubClassifier);
 constexpr std::string_view kJinaIgnored[] = {"roberta.pooler.dense.weight", "roberta.pooler.dense.bias"};
@@ -180,26 +191,61 @@ constexpr std::string_view kNomicIgnored[] = {"cls.predictions.decoder.weight",
                                               "cls.predictions.transform.layer_norm.bias"};
 
 // What the first checkpoints say in the words of another library.
-Result<void> read_nomic(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+Result<void> read_nomic_words(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_TRY(read_hub_encoder(config, prefix, metadata));
-  CANDOR_ASSIGN(const std::optional<double> base, hub_number(config, "rotary_emb_base"));
+  CANDOR_ASSIGN(const std::optional<double> base, stated_number(config, "rotary_emb_base"));
   if (base) metadata.add(fmt::format("{}.rope.freq_base", prefix), *base);
-  for (const char* key :
-       {"causal", "prenorm", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias", "rotary_emb_interleaved", "use_rms_norm",
-        "parallel_block", "scale_attn_by_inverse_layer_idx"}) {
-    CANDOR_ASSIGN(const std::optional<bool> flag, hub_flag(config, key));
+  for (const char* key : {"causal", "prenorm", "rotary_emb_interleaved", "use_rms_norm", "parallel_block",
+                          "scale_attn_by_inverse_layer_idx"}) {
+    CANDOR_ASSIGN(const std::optional<bool> flag, stated_flag(config, key));
     if (flag.value_or(false)) return config.unsupported(key, true, "false");
   }
   for (const char* key : {"rotary_emb_fraction", "rotary_scaling_factor", "rotary_emb_scale_base"}) {
-    CANDOR_ASSIGN(const std::optional<double> number, hub_number(config, key));
+    CANDOR_ASSIGN(const std::optional<double> number, stated_number(config, key));
     const bool is_whole = std::string_view(key) == "rotary_emb_fraction" && number == 1.0;
     if (number && !is_whole) return config.unsupported(key, *number, is_whole ? "1" : "null");
   }
-  CANDOR_ASSIGN(const uint64_t trained, hub_count(config, "max_trained_positions"));
+  CANDOR_ASSIGN(const uint64_t trained, stated_count(config, "max_trained_positions"));
   CANDOR_ASSIGN(const uint64_t most, hub_count(config, "max_position_embeddings"));
   if (trained > 0 && trained < most) metadata.add(fmt::format("{}.context_length", prefix), trained);
+  return {};
+}
+
+bool has_experts(const HubConfig& config) {
+  const nlohmann::json* every = config.stated("moe_every_n_layers");
+  return every != nullptr && every->is_number() && *every > 0;
+}
+
+Result<void> read_nomic(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  CANDOR_TRY(read_nomic_words(config, prefix, metadata));
+  for (const char* key : {"qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"}) {
+    CANDOR_ASSIGN(const std::optional<bool> flag, stated_flag(config, key));
+    if (flag.value_or(false)) return config.unsupported(key, true, "false");
+  }
   const nlohmann::json* act = config.stated("activation_function");
   if (act != nullptr && *act != "swiglu") return config.unsupported("activation_function", *act, "swiglu");
+  return {};
+}
+
+Result<void> read_nomic_moe(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  CANDOR_TRY(read_nomic_words(config, prefix, metadata));
+  for (const char* key : {"qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"}) CANDOR_TRY(stated_flag(config, key));
+  for (const char* key : {"moe_normalize_expert_weights", "expert_choice_router"}) {
+    CANDOR_ASSIGN(const std::optional<bool> flag, stated_flag(config, key));
+    if (flag.value_or(false)) return config.unsupported(key, true, "false");
+  }
+  for (const auto& [key, suffix] :
+       {std::pair("num_experts", "expert_count"), std::pair("moe_top_k", "expert_used_count"),
+        std::pair("moe_every_n_layers", "moe_every_n_layers"),
+        std::pair("num_shared_experts", "expert_shared_count")}) {
+    CANDOR_ASSIGN(const uint64_t n, stated_count(config, key));
+    metadata.add(fmt::format("{}.{}", prefix, suffix), n);
+  }
+  const nlohmann::json* act = config.stated("activation_function");
+  if (act != nullptr && *act != "gelu") return config.unsupported("activation_function", *act, "gelu");
+  for (const char* key : {"moe_impl", "moe_resid_pdrop", "ffn_div", "router_aux_loss_coef", "add_pooling_layer"}) {
+    if (config.stated(key) != nullptr) config.add_without_effect(key);
+  }
   return {};
 }
 
@@ -211,7 +257,7 @@ Result<void> read_new(const HubConfig& config, std::string_view prefix, formats:
   }
   const nlohmann::json* norm = config.stated("layer_norm_type");
   if (norm != nullptr && *norm != "layer_norm") return config.unsupported("layer_norm_type", *norm, "layer_norm");
-  CANDOR_ASSIGN(const std::optional<bool> scales, hub_flag(config, "logn_attention_scale"));
+  CANDOR_ASSIGN(const std::optional<bool> scales, stated_flag(config, "logn_attention_scale"));
   if (scales.value_or(false)) return config.unsupported("logn_attention_scale", true, "false");
   for (const char* key : {"logn_attention_clip1", "pack_qkv", "unpad_inputs", "use_memory_efficient_attention"}) {
     if (config.stated(key) != nullptr) config.add_without_effect(key);
@@ -227,12 +273,45 @@ constexpr HubForm kNomicHub[] = {{.model_type = "nomic_bert",
                                   .read = read_nomic,
                                   .suits = suits_none,
                                   .not_computed = "guessing words"}};
+// As published: an XLM-RoBERTa by its model_type, with adapters for tasks beside its weights.
+bool is_rotary(const HubConfig& config) {
+  const nlohmann::json* kind = config.stated("position_embedding_type");
+  return kind != nullptr && *kind == "rotary";
+}
+
+Result<void> read_published_jina(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  CANDOR_TRY(read_hub_encoder(config, prefix, metadata));
+  CANDOR_ASSIGN(const std::optional<double> base, stated_number(config, "rotary_emb_base"));
+  if (base) metadata.add(fmt::format("{}.rope.freq_base", prefix), *base);
+  for (const char* key : {"use_flash_attn", "use_reg_tokens", "matryoshka_dimensions", "truncate_dim", "emb_pooler"}) {
+    if (config.stated(key) != nullptr) config.add_without_effect(key);
+  }
+  return read_tasks(config, metadata);
+}
+
+constexpr HubForm kNomicMoeHub[] = {{.model_type = "nomic_bert",
+                                     .architecture = "NomicBertModel",
+                                     .activation = "",
+                                     .tensors = kHubNomicMoe,
+                                     .ignored = kNomicIgnored,
+                                     .read = read_nomic_moe,
+                                     .reads = has_experts,
+                                     .suits = suits_none,
+                                     .not_computed = "guessing words"}};
 constexpr HubForm kJinaHub[] = {{.model_type = "jina_embeddings_v3",
                                  .architecture = "JinaEmbeddingsV3Model",
                                  .activation = "gelu",
                                  .tensors = kHubJina,
                                  .ignored = kJinaIgnored,
                                  .read = read_hub_encoder,
+                                 .suits = suits_none},
+                                {.model_type = "xlm-roberta",
+                                 .architecture = "XLMRobertaLoRA",
+                                 .activation = "gelu",
+                                 .tensors = kHubJina,
+                                 .ignored = kJinaIgnored,
+                                 .read = read_published_jina,
+                                 .reads = is_rotary,
                                  .suits = suits_none}};
 constexpr HubForm kGteHub[] = {{.model_type = "gte",
                                 .architecture = "GteModel",
@@ -299,7 +378,7 @@ Family nomic_bert_family() {
 
 Family nomic_bert_moe_family() {
   using namespace rotary_bert;
-  return {"nomic-bert-moe", read_sparse_file, kSparseTensors, {}, {}};
+  return {"nomic-bert-moe", read_sparse_file, kSparseTensors, {}, kNomicMoeHub};
 }
 
 Family gte_family() {

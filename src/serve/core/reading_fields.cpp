@@ -59,6 +59,24 @@ std::string read_prefix(Fields& fields, const ReadingInfo& reading, std::vector<
   return usual == nullptr ? std::string() : usual->text;
 }
 
+// Jina's way: the adapter of that name.
+void read_task(Fields& fields, const ApiLimits& limits, ReadingTerms& terms) {
+  const auto task = fields.text("task");
+  if (!task) return;
+  const std::vector<AdapterInfo> adapters =
+      limits.adapters == nullptr ? std::vector<AdapterInfo>() : limits.adapters->list();
+  const auto adapter = std::ranges::find(adapters, *task, &AdapterInfo::name);
+  if (adapter != adapters.end()) {
+    terms.base.adapters = {{.name = *task}};
+    if (!fields.has("prompt_name") && !fields.has("input_type")) terms.prefix = adapter->prompt;
+    return;
+  }
+  std::string names;
+  for (const AdapterInfo& one : adapters) names += (names.empty() ? "" : ", ") + one.name;
+  fields.refuse("task", fmt::format("task is {}, expected an adapter that is loaded: {}", shown(Json(*task)),
+                                    names.empty() ? "there is none" : names));
+}
+
 Pooling read_pooling(Fields& fields) {
   constexpr std::pair<std::string_view, Pooling> kWays[] = {
       {"model", Pooling::kModel}, {"mean", Pooling::kMean},   {"last", Pooling::kLast},
@@ -105,6 +123,7 @@ ReadingTerms read_reading(Fields& fields, const ApiLimits& limits, std::vector<s
   terms.base.scheduling = read_scheduling(fields);
   read_cut(fields, limits, terms.base);
   terms.prefix = read_prefix(fields, limits.reading, warnings);
+  read_task(fields, limits, terms);
   return terms;
 }
 

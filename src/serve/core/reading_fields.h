@@ -21,7 +21,7 @@ struct ReadingTerms {
 };
 
 // "pooling" (mean, last, cls, or model: what its files say, which holds where nothing is said), "normalize",
-// "prompt_name", "input_type", "priority" and read_cut().
+// "prompt_name", "input_type", "task" (an adapter, and the prompt of its own), "priority" and read_cut().
 ReadingTerms read_reading(Fields& fields, const ApiLimits& limits, std::vector<std::string>& warnings);
 // "truncate": true, or Cohere's NONE, START, END; "truncation_direction": Left or Right; "truncate_prompt_tokens". A
 // text that is cut is named in the reply.

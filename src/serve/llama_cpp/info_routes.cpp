@@ -78,7 +78,9 @@ void InfoRoutes::lora_adapters(http::Exchange& exchange) const {
                     {"name", adapter.name},
                     {"path", adapter.path.filename().string()},
                     {"scale", set == defaults.end() ? 0.0 : set->scale},
-                    {"rank", adapter.rank}});
+                    {"rank", adapter.rank},
+                    {"task_name", adapter.prompt.empty() ? "" : adapter.name},
+                    {"prompt_prefix", adapter.prompt}});
   }
   answer(exchange, list);
 }
