@@ -102,7 +102,8 @@ class Model:
 
     @property
     def adapters(self) -> List[dict[str, Any]]:
-        """The adapters that are loaded: name, path, format, scale, rank, n_matrices, memory_bytes, hash."""
+        """The adapters that are loaded: name, path, format, scale, rank, n_matrices, prompt, memory_bytes,
+        hash."""
         return list(json.loads(library.text("adapters", self._engine.value).decode("utf-8", "replace")))
 
     def load_adapter(self, path: AnyPath, name: str | None = None, *, scale: float = 1.0) -> str:

@@ -70,6 +70,16 @@ class Reading(unittest.TestCase):
             self.assertEqual(len(model.embed_all(["engine " * 200], truncate=True)), 1)
 
 
+    def test_words_have_weights_where_the_model_gives_them(self):
+        expected = json.loads((GOLDENS / "bge_m3/expected.json").read_text())
+        with candor.Model(GOLDENS / "bge_m3") as model:
+            self.assertTrue(model.info["weighs_words"])
+            for words, wanted in zip(model.embed_sparse(expected["texts"]), expected["sparse"]):
+                for token, weight in wanted:
+                    self.assertAlmostEqual(words.get(token, 0.0), weight, delta=0.06)
+            self.assertRaises(candor.Unsupported, model.generate, "a")
+
+
 class Answers(Shared):
     def test_the_same_alone_in_a_list_streamed_and_in_an_asyncio_loop(self):
         prompts = ["Once upon a time", "A dog and a cat", [1, 50, 60], [{"role": "user", "content": "A story"}]]

@@ -101,6 +101,7 @@ struct MoeTerm {
   Activation gate, up, outputs;  // room: [T * n_used, F] twice, [T * n_used, D]; overwritten
   const Weight* choice_bias = nullptr;  // [E] where the spec has one
   const Weight* expert_scales = nullptr;  // [E] where the spec has them
+  const Weight* bias = nullptr;           // [D] or nullptr: what the sum of a row begins with
   std::span<const ExpertAdapter> adapters{};  // by expert, then part, ascending
 };
 

@@ -289,7 +289,8 @@ void run_experts(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, cons
                    .up = by_visit(act.up),
                    .outputs = by_visit(act.expert_out),
                    .choice_bias = weights.choice_bias.get(),
-                   .expert_scales = weights.expert_scales.get()}});
+                   .expert_scales = weights.expert_scales.get(),
+                   .bias = weights.mix_bias.get()}});
 }
 
 Activation mix_experts(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,

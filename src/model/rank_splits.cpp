@@ -116,7 +116,7 @@ WeightSplit split_of(TensorRole role, const ArchSpec& spec, int32_t layer) {
   if (const SplitKind kind = kind_of_outputs(role); kind != SplitKind::kWhole) {
     return {.kind = kind, .heads = heads, .goes_along = goes_along(role, block)};
   }
-  const bool is_read = role == kChoiceBias || role == kExpertScales;
+  const bool is_read = role == kChoiceBias || role == kExpertScales || role == kMixBias;
   if (!has_own_heads(block)) {
     const bool is_query = role == kQ;
     return {is_query ? SplitKind::kOutputs : SplitKind::kWhole, heads, is_read, is_query};

@@ -130,6 +130,7 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kWordDenseBias, kVector, kNone, kDim},
     {kWordNorm, kVector, kNone, kDim},
     {kWordNormBias, kVector, kNone, kDim},
+    {kMixBias, kVector, kNone, kDim},
 }};
 
 constexpr bool in_order() {
@@ -322,6 +323,7 @@ bool is_absent(TensorRole role, const BlockSpec& block) {
   if (role == kK || role == kKBias || role == kKNorm || role == kKNormBias) return block.shares_kv();
   if (role == kV || role == kVBias) return block.shares_kv() || block.values_are_keys;
   if (role == kDistanceBias) return block.attn.bias_reach == 0;
+  if (role == kMixBias) return !block.ffn.is_moe();
   if (role == kExpertScales) return !block.ffn.moe.has_expert_scales;
   if (role >= kSharedPostNorm && role <= kRouterGain) return !block.ffn.has_parted_norms;
   if (role == kOutScale) return !block.has_out_scale;

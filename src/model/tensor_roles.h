@@ -122,8 +122,9 @@ enum class TensorRole : uint8_t {
   kWordDenseBias,
   kWordNorm,
   kWordNormBias,
+  kMixBias,  // of what all experts give together
 };
-inline constexpr int kTensorRoles = 115;
+inline constexpr int kTensorRoles = 116;
 
 enum class Presence : uint8_t { kRequired, kOptional };
 

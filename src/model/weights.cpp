@@ -306,6 +306,7 @@ WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   if (binding.role == kSsmStepBias) return block.ssm_step_bias;
   if (binding.role == kOutScale) return block.out_scale;
   if (binding.role == kExpertScales) return block.expert_scales;
+  if (binding.role == kMixBias) return block.mix_bias;
   if (traits.norm != nullptr) return block.*traits.norm.*traits.part;
   const auto expert = static_cast<size_t>(binding.expert);
   Projection& projection = traits.expert != nullptr ? block.experts[expert].*traits.expert : block.*traits.projection;

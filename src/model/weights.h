@@ -106,6 +106,7 @@ struct BlockWeights {
   Norm ffn_post_norm;
   Norm router_norm;          // of what the router reads
   WeightPtr expert_scales;   // [E]
+  WeightPtr mix_bias;        // [D] or nullptr
   Norm expert_norm;
   Norm expert_post_norm;
   Norm shared_post_norm;

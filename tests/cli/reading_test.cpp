@@ -50,6 +50,20 @@ TEST(cli_reading, vectors_of_arguments_files_and_objects_are_the_same) {
   EXPECT_NE(bytes.find("'shape': (2, 8)"), std::string::npos);
 }
 
+TEST(cli_reading, words_with_weights_and_tasks) {
+  const RunResult words = run_candor({"embed", encoder("bge_m3"), "--sparse", "the engine reads"});
+  EXPECT_EQ(words.exit_code, 0) << words.err;
+  EXPECT_NE(words.out.find(':'), std::string::npos) << words.out;
+  const auto object = lines_of(run_candor({"embed", encoder("bge_m3"), "--sparse", "--json", "the engine reads"}).out);
+  ASSERT_EQ(object.size(), 1u);
+  EXPECT_GT(object[0]["sparse"][0]["value"], 0.0);
+  const std::string model = encoder("jina_v3_published");
+  const RunResult plain = run_candor({"embed", model, "the engine"});
+  const RunResult query = run_candor({"embed", model, "--task", "retrieval.query", "the engine"});
+  EXPECT_EQ(query.exit_code, 0) << query.err;
+  EXPECT_NE(query.out, plain.out);
+}
+
 TEST(cli_reading, documents_are_ranked_and_texts_labelled) {
   const RunResult ranked = run_candor({"rerank", encoder("bert_pairs"), "--json", "why?", "the engine", "a text", "--top", "1"});
   ASSERT_EQ(ranked.exit_code, 0) << ranked.err;
@@ -75,6 +89,10 @@ TEST(cli_reading, what_is_wrong_is_one_line) {
   const Wrong kWrong[] = {
       {{"embed", encoder("bert"), longest}, "--truncate"},
       {{"embed", encoder("bert"), "--prompt-name", "other", "a"}, "query"},
+      {{"embed", encoder("bert"), "--task", "retrieval.query", "a"}, "--adapter NAME=PATH"},
+      {{"embed", encoder("jina_v3_published"), "--task", "poems", "a"}, "retrieval.query"},
+      {{"embed", encoder("bert"), "--sparse", "a"}, "no sparse vectors"},
+      {{"embed", encoder("bge_m3"), "--sparse", "--dimensions", "8", "a"}, "--sparse goes without"},
       {{"embed", encoder("bert"), "--dimensions", "33", "a"}, "32"},
       {{"embed", encoder("bert"), "--file", "nowhere.txt"}, "nowhere.txt"},
       {{"embed", encoder("bert"), "--file", "a", "b"}, "two ways"},

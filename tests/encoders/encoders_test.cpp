@@ -213,5 +213,49 @@ TEST(encoders, say_what_their_files_say) {
   EXPECT_EQ(writer->info().reading.pooling, Pooling::kLast);
 }
 
+// Not a label of two, but the logit of one word; and the pair's tokens as FlagEmbedding makes them.
+TEST(encoders, a_decoder_that_says_yes_ranks_as_the_library_says) {
+  const Expected expected("gemma_reranker");
+  for (const auto& [backend, difference] : {std::pair("reference", 2e-4), std::pair("cpu", 0.2)}) {
+    const auto engine = open_encoder(encoder_path("gemma_reranker"), backend);
+    ASSERT_NE(engine, nullptr);
+    EXPECT_TRUE(engine->info().reading.ranks_pairs());
+    EXPECT_FALSE(engine->info().reading.writes);
+    EXPECT_EQ(engine->info().reading.labels, std::vector<std::string>{"Yes"});
+    const PairPrompt pair{expected.text(1), expected.text(0)};
+    const auto tokens = engine->tokenize(pair);
+    ASSERT_TRUE(tokens) << tokens.error().message;
+    EXPECT_EQ(*tokens, expected.json["pair"].get<std::vector<TokenId>>());
+    EXPECT_LT(worst_difference(read_text(*engine, reading(pair, Pooling::kLabels)), expected.floats("pair_labels")),
+              difference);
+  }
+}
+
+TEST(encoders, tasks_of_a_folder_are_adapters_with_prompts_of_their_own) {
+  const Expected expected("jina_v3_published");
+  for (const auto& [backend, tolerance] : {std::pair("reference", kReference), std::pair("cpu", kCpu)}) {
+    const auto engine = open_encoder(encoder_path("jina_v3_published"), backend);
+    ASSERT_NE(engine, nullptr);
+    ASSERT_EQ(engine->adapters().size(), 3u);
+    for (const AdapterInfo& task : engine->adapters()) {
+      SCOPED_TRACE(task.name + " on " + backend);
+      EXPECT_EQ(task.format, "task");
+      EXPECT_EQ(task.rank, 4);  // the embedding's with that of token types
+      for (size_t i = 0; i < 2; ++i) {
+        Request request = reading(TextPrompt{.text = task.prompt + expected.text(i)}, Pooling::kModel);
+        request.adapters = {{.name = task.name}};
+        const auto wanted = expected.json["tasks"][task.name][i].get<std::vector<float>>();
+        EXPECT_LT(worst_distance(read_text(*engine, request), wanted, wanted.size()), tolerance.distance);
+      }
+    }
+  }
+  EngineOptions options;
+  options.model_path = encoder_path("jina_v3_published");
+  options.adapters = {{.name = "poems", .path = encoder_path("jina_v3_published")}};
+  const auto refused = Engine::open(options);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("is none of its tasks"), std::string::npos) << refused.error().message;
+}
+
 }  // namespace
 }  // namespace candor::testing

@@ -38,7 +38,10 @@ inline constexpr const char* kEncoders[] = {"bert",
                                             "llama_labels",
                                             "qwen3_labels",
                                             "qwen2_tokens",
-                                            "mistral_embedding"};
+                                            "mistral_embedding",
+                                            "new_scaled",
+                                            "jina_v3_published",
+                                            "nomic_moe"};
 
 inline std::filesystem::path encoder_path(const std::string& name) {
   return project_file("tests/encoders/goldens/" + name);

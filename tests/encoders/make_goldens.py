@@ -460,6 +460,254 @@ def make_jina_v2(has_converter):
     print(name, rounded(vectors[0][:3]))
 
 
+@torch.no_grad()
+def make_scaled():
+    """GTE as NewModel with "ntk" scaling: base * factor, frequencies / factor^(2 / width) (its modeling code)."""
+    folder = HERE / "goldens/new_scaled"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(HERE / "goldens/new", folder)
+    factor, base, width = 2.0, 20000.0, 16
+    config = json.loads((folder / "config.json").read_text())
+    json.dump(config | {"rope_scaling": {"type": "ntk", "factor": factor}}, open(folder / "config.json", "w"), indent=1)
+    settings = tf.GteConfig.from_pretrained(HERE / "goldens/gte")
+    settings._attn_implementation = "eager"
+    model = tf.GteForSequenceClassification.from_pretrained(HERE / "goldens/gte", config=settings,
+                                                            dtype=torch.float32).eval()
+    inverse = 1.0 / ((base * factor) ** (torch.arange(0, width, 2).float() / width)) / factor ** (2 / width)
+    for name, module in model.named_modules():
+        if hasattr(module, "inv_freq"):
+            module.inv_freq = inverse
+    tokenizer = tf.AutoTokenizer.from_pretrained(folder)
+    expected = json.loads((folder / "expected.json").read_text())
+    encoded = tokenizer(TEXTS[0], return_tensors="pt")
+    encoded.pop("token_type_ids", None)
+    pair = tokenizer(*TEXTS, return_tensors="pt")
+    pair["token_type_ids"] = torch.zeros_like(pair["input_ids"])
+    expected["hidden"] = rounded(model.base_model(**encoded).last_hidden_state)
+    expected["pair_labels"] = rounded(model(**pair).logits)
+    vectors = []
+    for text in TEXTS:
+        encoded = tokenizer(text, return_tensors="pt")
+        encoded.pop("token_type_ids", None)
+        vector = model.base_model(**encoded).last_hidden_state[0, 0]
+        vectors.append(rounded(vector / vector.norm()))
+    expected["vectors"] = vectors
+    json.dump(expected, open(folder / "expected.json", "w"))
+    print("new_scaled", expected["pair_labels"])
+
+
+TASKS = {"retrieval.query": "the query: ", "separation": "", "text-matching": "a text: "}
+
+
+@torch.no_grad()
+def make_tasks():
+    """jina-embeddings-v3 as published: adapters for tasks on every matrix and table, W + B A * alpha / rank."""
+    folder = HERE / "goldens/jina_v3_published"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(HERE / "goldens/jina_v3", folder)
+    plain = tf.JinaEmbeddingsV3Model.from_pretrained(HERE / "goldens/jina_v3", dtype=torch.float32).state_dict()
+    generator = torch.Generator().manual_seed(11)
+    rank, alpha = 2, 1.0
+    tensors, adapters = {}, {}
+
+    def keep(name, value):
+        tensors[name] = value.to(torch.bfloat16).contiguous()
+
+    def adapted(module, weight):
+        n_out, n_in = weight.shape
+        is_table = "embeddings" in module
+        shape = ((n_out, rank), (rank, n_in)) if is_table else ((rank, n_in), (n_out, rank))
+        a, b = (torch.randn(len(TASKS), *one, generator=generator).mul(0.4).to(torch.bfloat16) for one in shape)
+        tensors[f"{module}.parametrizations.weight.original"] = weight.to(torch.bfloat16).contiguous()
+        tensors[f"{module}.parametrizations.weight.0.lora_A"] = a
+        tensors[f"{module}.parametrizations.weight.0.lora_B"] = b
+        products = a.float() @ b.float() if is_table else b.float() @ a.float()
+        return [product * alpha / rank for product in products]
+
+    changes = [{} for _ in TASKS]  # of the library's names
+
+    def note(name, deltas):
+        for change, delta in zip(changes, deltas):
+            change[name] = delta
+
+    for name in ("word_embeddings", "token_type_embeddings"):
+        key = f"roberta.embeddings.{name}"
+        source = key if f"{key}.weight" in plain else f"embeddings.{name}"
+        note(f"{source}.weight", adapted(key, plain[f"{source}.weight"]))
+    stem = "roberta." if any(name.startswith("roberta.") for name in plain) else ""
+    for end in ("weight", "bias"):
+        keep(f"roberta.emb_ln.{end}", plain[f"{stem}embeddings.LayerNorm.{end}"])
+    for layer in range(SIZES["num_hidden_layers"]):
+        there, here = f"{stem}layers.{layer}.", f"roberta.encoder.layers.{layer}."
+        parts = [there + f"self_attn.{part}_proj." for part in "qkv"]
+        deltas = adapted(here + "mixer.Wqkv", torch.cat([plain[part + "weight"] for part in parts]))
+        for i, part in enumerate(parts):
+            note(part + "weight", [delta[32 * i:32 * (i + 1)] for delta in deltas])
+        keep(here + "mixer.Wqkv.bias", torch.cat([plain[part + "bias"] for part in parts]))
+        for new, old in (("mixer.out_proj", "self_attn.o_proj"), ("mlp.fc1", "mlp.fc1"), ("mlp.fc2", "mlp.fc2")):
+            note(f"{there}{old}.weight", adapted(here + new, plain[f"{there}{old}.weight"]))
+            keep(f"{here}{new}.bias", plain[f"{there}{old}.bias"])
+        for new, old in (("norm1", "post_attention_layernorm"), ("norm2", "post_mlp_layernorm")):
+            for end in ("weight", "bias"):
+                keep(f"{here}{new}.{end}", plain[f"{there}{old}.{end}"])
+    adapted("roberta.pooler.dense", torch.zeros(32, 32))
+    keep("roberta.pooler.dense.bias", torch.zeros(32))
+    save_file(tensors, folder / "model.safetensors")
+    own = json.loads((folder / "config.json").read_text())
+    kept = {key: own[key] for key in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+                                      "max_position_embeddings", "layer_norm_eps", "hidden_act", "vocab_size",
+                                      "type_vocab_size", "pad_token_id", "bos_token_id", "eos_token_id") if key in own}
+    json.dump(kept | {"model_type": "xlm-roberta", "architectures": ["XLMRobertaModel"], "pad_token_id": 1,
+                      "type_vocab_size": plain[[n for n in plain if "token_type" in n][0]].shape[0],
+                      "position_embedding_type": "rotary", "rotary_emb_base": 20000.0, "use_flash_attn": True,
+                      "use_reg_tokens": False, "load_trained_adapters": True, "lora_adaptations": list(TASKS),
+                      "lora_alpha": 1, "lora_dropout_p": 0.0, "lora_main_params_trainable": False, "lora_rank": rank,
+                      "matryoshka_dimensions": [16, 32], "task_instructions": TASKS, "truncate_dim": None,
+                      "emb_pooler": None}, open(folder / "config.json", "w"), indent=1)
+    tokenizer = tf.AutoTokenizer.from_pretrained(folder)
+    expected = json.loads((folder / "expected.json").read_text())
+    expected["tasks"] = {}
+    for change, (task, prompt) in zip(changes, TASKS.items()):
+        config = tf.JinaEmbeddingsV3Config.from_pretrained(HERE / "goldens/jina_v3")
+        config._attn_implementation = "eager"
+        model = tf.JinaEmbeddingsV3Model.from_pretrained(HERE / "goldens/jina_v3", config=config,
+                                                         dtype=torch.float32).eval()
+        state = dict(model.named_parameters())
+        for name, delta in change.items():
+            name = name if name in state else name.removeprefix("roberta.")
+            state[name].data += delta
+        vectors = []
+        for text in TEXTS:
+            encoded = tokenizer(prompt + text, return_tensors="pt")
+            encoded.pop("token_type_ids", None)
+            vector = model(**encoded).last_hidden_state[0].mean(0)
+            vectors.append(rounded(vector / vector.norm()))
+        expected["tasks"][task] = vectors
+    json.dump(expected, open(folder / "expected.json", "w"))
+    print("jina_v3_published", len(tensors))
+
+
+def nomic_moe_hidden(tensors, tokens, every, n_used):
+    """nomic-embed-text-v2-moe as its modeling code says: SIZES, two heads, base 10000."""
+    def norm(x, name):
+        return torch.nn.functional.layer_norm(x, (32,), tensors[name + ".weight"], tensors[name + ".bias"], 1e-5)
+
+    def linear(x, name):
+        return torch.nn.functional.linear(x, tensors[name + ".weight"], tensors.get(name + ".bias"))
+
+    gelu = torch.nn.functional.gelu
+    x = tensors["embeddings.word_embeddings.weight"][tokens] + tensors["embeddings.token_type_embeddings.weight"][0]
+    x = norm(x, "emb_ln")
+    angles = torch.outer(torch.arange(len(tokens)).float(), 10000.0 ** (-torch.arange(0, 16, 2).float() / 16))
+    cos, sin = angles.cos().repeat(1, 2)[:, None], angles.sin().repeat(1, 2)[:, None]
+    for layer in range(4):
+        stem = f"encoder.layers.{layer}."
+        q, k, v = linear(x, stem + "attn.Wqkv").view(-1, 3, 2, 16).unbind(1)
+        q, k = (y * cos + torch.cat([-y[..., 8:], y[..., :8]], -1) * sin for y in (q, k))
+        weights = (torch.einsum("qhd,khd->hqk", q, k) / 4.0).softmax(-1)
+        heads = torch.einsum("hqk,khd->qhd", weights, v).reshape(-1, 32)
+        x = norm(linear(heads, stem + "attn.out_proj") + x, stem + "norm1")
+        if layer % every != 1:
+            x = norm(linear(gelu(linear(x, stem + "mlp.fc1")), stem + "mlp.fc2") + x, stem + "norm2")
+            continue
+        shares = linear(x, stem + "mlp.router.layer").softmax(-1)
+        best = shares.topk(n_used, -1)
+        up, down = (tensors[stem + f"mlp.experts.mlp.{name}"].view(-1, 48, 32) for name in ("w1", "w2"))
+        out = torch.zeros_like(x)
+        for row in range(len(x)):
+            for share, expert in zip(best.values[row], best.indices[row]):
+                out[row] += share * (gelu(up[expert] @ x[row]) @ down[expert])
+        x = norm(out + tensors[stem + "mlp.experts.bias"] + x, stem + "norm2")
+    return x
+
+
+@torch.no_grad()
+def make_nomic_moe():
+    folder = HERE / "goldens/nomic_moe"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    raw, marks = unigram()
+    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=raw, **marks)
+    tokenizer.save_pretrained(folder)
+    (folder / "special_tokens_map.json").unlink(missing_ok=True)
+    generator = torch.Generator().manual_seed(21)
+    shapes = {"embeddings.word_embeddings.weight": (len(tokenizer), 32), "emb_ln.weight": (32,), "emb_ln.bias": (32,),
+              "embeddings.token_type_embeddings.weight": (1, 32)}
+    for layer in range(4):
+        stem = f"encoder.layers.{layer}."
+        own = {"attn.Wqkv.weight": (96, 32), "attn.Wqkv.bias": (96,), "attn.out_proj.weight": (32, 32),
+               "attn.out_proj.bias": (32,), "norm1.weight": (32,), "norm1.bias": (32,), "norm2.weight": (32,),
+               "norm2.bias": (32,)}
+        if layer % 2 == 1:
+            own |= {"mlp.router.layer.weight": (4, 32), "mlp.experts.mlp.w1": (4 * 48, 32),
+                    "mlp.experts.mlp.w2": (4 * 48, 32), "mlp.experts.bias": (32,)}
+        else:
+            own |= {"mlp.fc1.weight": (48, 32), "mlp.fc1.bias": (48,), "mlp.fc2.weight": (32, 48), "mlp.fc2.bias": (32,)}
+        shapes |= {stem + name: shape for name, shape in own.items()}
+    tensors = {}
+    for name, shape in shapes.items():
+        is_gain = len(shape) == 1 and name.endswith("weight")
+        scale = 0.2 if len(shape) == 1 else 1.5 * shape[-1] ** -0.5
+        values = torch.randn(shape, generator=generator) * scale + (1.0 if is_gain else 0.0)
+        tensors[name] = values.to(torch.bfloat16)
+    save_file(tensors, folder / "model.safetensors")
+    json.dump({"model_type": "nomic_bert", "architectures": ["NomicBertModel"], "activation_function": "gelu",
+               "add_pooling_layer": False, "causal": False, "expert_choice_router": False, "ffn_div": 1,
+               "layer_norm_epsilon": 1e-5, "max_trained_positions": 2048, "mlp_fc1_bias": True, "mlp_fc2_bias": True,
+               "moe_every_n_layers": 2, "moe_impl": "megablocks", "moe_normalize_expert_weights": False,
+               "moe_resid_pdrop": 0.0, "moe_top_k": 2, "n_embd": 32, "n_head": 2, "n_inner": 48, "n_layer": 4,
+               "n_positions": 96, "num_experts": 4, "num_shared_experts": 0, "parallel_block": False, "prenorm": False,
+               "qkv_proj_bias": True, "rotary_emb_base": 10000, "rotary_emb_fraction": 1.0,
+               "rotary_emb_interleaved": False, "rotary_emb_scale_base": None, "rotary_scaling_factor": None,
+               "router_aux_loss_coef": 0.1, "scale_attn_by_inverse_layer_idx": False, "type_vocab_size": 1,
+               "use_rms_norm": False, "vocab_size": len(tokenizer), "pad_token_id": 1},
+              open(folder / "config.json", "w"), indent=1)
+    save_modules(folder, "mean normalised", [], 32)
+    floats = {name: value.float() for name, value in tensors.items()}
+    hidden = [nomic_moe_hidden(floats, tokenizer(text)["input_ids"], 2, 2) for text in TEXTS]
+    means = [each.mean(0) for each in hidden]
+    pair = tokenizer(*TEXTS)
+    json.dump({"texts": TEXTS, "tokens": tokenizer(TEXTS[0])["input_ids"], "pair": pair["input_ids"],
+               "types": [0] * len(pair["input_ids"]), "hidden": rounded(hidden[0]), "dim": 32,
+               "vectors": [rounded(mean / mean.norm()) for mean in means]}, open(folder / "expected.json", "w"))
+    print("nomic_moe", sum(value.numel() for value in tensors.values()))
+
+
+@torch.no_grad()
+def make_yes():
+    """bge-reranker-v2-gemma: a decoder whose logit of "Yes" is the score; the pair as FlagEmbedding makes it."""
+    folder = HERE / "goldens/gemma_reranker"
+    shutil.rmtree(folder, ignore_errors=True)
+    raw = tokenizers.ByteLevelBPETokenizer(add_prefix_space=False)
+    raw.train_from_iterator(CORPUS + ["Yes", "Yes|"] * 200, vocab_size=320, show_progress=False,
+                            special_tokens=["<pad>", "<eos>", "<bos>"])
+    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=raw._tokenizer, pad_token="<pad>", eos_token="<eos>",
+                                           bos_token="<bos>")
+    config = tf.GemmaConfig(**SIZES | dict(max_position_embeddings=512), num_key_value_heads=1, head_dim=16,
+                            hidden_activation="gelu_pytorch_tanh", rope_parameters=rope(1e4),
+                            vocab_size=len(tokenizer), pad_token_id=0, eos_token_id=1, bos_token_id=2)
+    config._attn_implementation = "eager"
+    model = tf.GemmaForCausalLM(config).eval().float()
+    randomise(model, seed=9)
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 1 and name.endswith("norm.weight"):
+            parameter.data = (parameter.data - 1.0).to(torch.bfloat16).float()
+    copy.deepcopy(model).to(torch.bfloat16).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    (folder / "special_tokens_map.json").unlink(missing_ok=True)
+    (folder / "README.md").write_text("A tiny one, of random weights, after BAAI/bge-reranker-v2-gemma.\n")
+    def ids(text):
+        return tokenizer(text, add_special_tokens=False)["input_ids"]
+    prompt = ("Given a query A and a passage B, determine whether the passage contains an answer to the query by "
+              "providing a prediction of either 'Yes' or 'No'.")
+    tokens = [tokenizer.bos_token_id] + ids(f"A: {TEXTS[1]}") + ids("\n") + ids(f"B: {TEXTS[0]}") + ids("\n") + ids(prompt)
+    logits = model(input_ids=torch.tensor([tokens])).logits[0, -1]
+    json.dump({"texts": TEXTS, "pair": tokens, "pair_labels": rounded(logits[[ids("Yes")[0]]])},
+              open(folder / "expected.json", "w"))
+    print("gemma_reranker", len(ids("Yes")), rounded(logits[[ids("Yes")[0]]]))
+
+
 def yes_no_bpe():
     tokenizer = tokenizers.ByteLevelBPETokenizer(add_prefix_space=False)
     words = ["yes", "no", "|", "yes no |"] * 200
@@ -529,6 +777,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--converter", type=pathlib.Path)
     parser.add_argument("--only", nargs="*", default=list(MODELS))
+    parser.add_argument("--others", nargs="*", default=["make_scaled", "make_tasks", "make_nomic_moe", "make_yes"])
     parser.add_argument("--sparse", nargs="*", default=list(SPARSE))
     args = parser.parse_args()
     if args.converter:
@@ -539,6 +788,9 @@ def main():
         make_sparse(name)
     if args.sparse:
         make_bge_m3()
+    for make_one in (make_scaled, make_tasks, make_nomic_moe, make_yes):
+        if make_one.__name__ in args.others:
+            make_one()
     if args.only:
         make_jina_v2(args.converter is not None)
     if args.only and args.converter:

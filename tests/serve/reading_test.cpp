@@ -92,6 +92,22 @@ TEST(reading, words_have_weights_and_tokens_vectors_of_their_own) {
   EXPECT_EQ(answered("bert_splade", "/embed_sparse", {{"inputs", kTexts}}).size(), 3u);
 }
 
+TEST(reading, a_task_is_an_adapter_and_its_prompt) {
+  const std::string model = "jina_v3_published";
+  const Json plain = answered(model, "/embed", {{"inputs", "the query: a text"}});
+  const Json task = answered(model, "/embed", {{"inputs", "a text"}, {"task", "retrieval.query"}});
+  const Json named =
+      answered(model, "/embed", {{"inputs", "the query: a text"}, {"model", model + ":retrieval.query"}});
+  EXPECT_NE(task, plain);
+  EXPECT_EQ(task, named);
+  const Json openai =
+      answered(model, "/v1/embeddings", {{"model", model}, {"input", {"a text"}}, {"task", "retrieval.query"}});
+  EXPECT_EQ(openai["data"][0]["embedding"], task[0]);
+  const ClientReply list = ask(server_of(model).port(), "GET", "/lora-adapters", "");
+  EXPECT_EQ(list.json().size(), 3u);
+  EXPECT_EQ(list.json()[0]["prompt_prefix"], "the query: ");
+}
+
 TEST(reading, long_texts_are_refused_or_cut_and_that_is_said) {
   const std::string text = repeated("engine ", 200);
   const ClientReply refused = post(server_of("bert").port(), "/embed", {{"inputs", text}});
@@ -173,6 +189,7 @@ constexpr Wrong kWrong[] = {
     {"distilbert", "/predict", R"({"inputs":["a","b","c"]})", "expected a text"},
     {"distilbert", "/predict", R"({"inputs":[["a","b","c"]]})", "expected a text"},
     {"bert", "/embed", R"({"inputs":5})", "inputs"},
+    {"jina_v3_published", "/embed", R"({"inputs":"a","task":"poems"})", "expected an adapter that is loaded"},
     {"bert", "/embed_sparse", R"({"inputs":"a"})", "no sparse vectors"},
     {"bert_splade", "/v1/completions", R"({"prompt":"hi"})", "reads texts and writes none"},
     {"bert", "/embed", R"({})", "inputs is missing"},

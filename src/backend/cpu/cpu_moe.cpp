@@ -119,9 +119,11 @@ void CpuOps::add_runs(Encoding encoding, std::span<const Expert> experts, Expert
 
 void CpuOps::add_outputs(Activation dst, Activation outputs, const MoeTerm& term) {
   const int32_t n_used = outputs.n_rows / dst.n_rows;
+  const float* bias = term.bias == nullptr ? nullptr : own(*term.bias).values();
   for_rows(dst.n_rows, int64_t{n_used} * dst.n_cols / kCopySpeed, [&](int32_t i) {
     float* sum = arena_.row(dst, i);
-    std::memset(sum, 0, static_cast<size_t>(dst.n_cols) * sizeof(float));
+    const size_t n_bytes = static_cast<size_t>(dst.n_cols) * sizeof(float);
+    bias == nullptr ? std::memset(sum, 0, n_bytes) : std::memcpy(sum, bias, n_bytes);
     for (const RowVisit& visit : visits_of(i)) {
       const float weight = term.spec.weighs_inputs ? 1.0f : visit.weight;
       table_.add_scaled(arena_.row(outputs, visit.place), weight, dst.n_cols, sum);

@@ -99,6 +99,10 @@ void RankOps::run_outputs(Activation dst, const MoeTerm& term, const OutputShare
   float* sums = inner_.host_rows(dst);
   std::fill_n(sums, static_cast<size_t>(dst.n_rows) * width, 0.0f);
   if (width == 0) return;
+  for (size_t row = 0; term.bias != nullptr && row < static_cast<size_t>(dst.n_rows); ++row) {
+    std::copy_n(rank_weight(*term.bias).values().data() + share.bounds[static_cast<size_t>(rank_)], width,
+                sums + row * width);
+  }
   const float* gated = gated_.data();
   for (int32_t expert = 0; expert < routing_.n_experts(); ++expert) {
     const auto visits = routing_.visits(expert);

@@ -342,6 +342,7 @@ void ReferenceOps::compute(const op::Moe& call) {
   for (int32_t t = 0; t < call.src.n_rows; ++t) {
     routing_.add_row(t, {row(call.term.scores, t), static_cast<size_t>(call.term.scores.n_cols)}, {bias, scales});
     std::fill_n(row(call.dst, t), call.dst.n_cols, 0.0f);
+    if (call.term.bias != nullptr) std::copy_n(decoded(*call.term.bias).row(0), call.dst.n_cols, row(call.dst, t));
   }
   const auto first_rows = [](Activation x, size_t n) { return Activation{x.slot, static_cast<int32_t>(n), x.n_cols}; };
   for (int32_t e = 0; e < routing_.n_experts(); ++e) {

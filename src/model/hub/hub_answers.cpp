@@ -16,13 +16,21 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 2> kAnswers = {"yes", "no"};
-constexpr const char* kPairTemplate =
+constexpr std::string_view kYesOrNo[] = {"yes", "no"};
+constexpr std::string_view kYes[] = {"Yes"};
+constexpr std::string_view kQwenPair =
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
     "provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n<Instruct>: Given a "
     "web "
     "search query, retrieve relevant passages that answer the query\n<Query>: {query}\n<Document>: "
     "{document}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
+
+constexpr std::string_view kGemmaPair =
+    "<bos>A: {query}\nB: {document}\nGiven a query A and a passage B, determine whether the passage contains an answer "
+    "to the query by providing a prediction of either 'Yes' or 'No'.";
+constexpr WordAnswers kKinds[] = {
+    {"Qwen3ForCausalLM", "qwen3-reranker", "# qwen3-reranker", kYesOrNo, kQwenPair},
+    {"GemmaForCausalLM", "bge-reranker-v2-gemma", "bge-reranker-v2-gemma", kYes, kGemmaPair}};
 
 std::string class_of(const json& config) {
   const json classes = config.is_object() ? config.value("architectures", json::array()) : json::array();
@@ -57,35 +65,41 @@ bool reads_alone(const json& config, bool has_head, bool is_tied) {
   return name.ends_with("Model") && !has_head && !is_tied;
 }
 
-bool answers_yes_or_no(const std::filesystem::path& folder, const json& config) {
-  if (class_of(config) != "Qwen3ForCausalLM") return false;
-  return in_small_letters(folder.filename().string()).find("qwen3-reranker") != std::string::npos ||
-         card_of(folder).find("# qwen3-reranker") != std::string::npos;
+const WordAnswers* answers_of(const std::filesystem::path& folder, const json& config) {
+  const std::string name = class_of(config);
+  for (const WordAnswers& kind : kKinds) {
+    if (name != kind.class_name) continue;
+    const bool is_named = in_small_letters(folder.filename().string()).find(kind.name) != std::string::npos;
+    if (is_named || card_of(folder).find(kind.card) != std::string::npos) return &kind;
+  }
+  return nullptr;
 }
 
-Result<std::array<int64_t, 2>> answer_tokens(const formats::MetaList& metadata) {
+Result<std::vector<int64_t>> answer_tokens(const WordAnswers& answers, const formats::MetaList& metadata) {
   const formats::MetaValue* value = metadata.find("tokenizer.ggml.tokens");
   const auto* array = value == nullptr ? nullptr : std::get_if<formats::MetaArray>(value);
-  const auto* words = array == nullptr ? nullptr : std::get_if<std::vector<std::string_view>>(array);
-  std::array<int64_t, 2> ids{};
-  for (size_t i = 0; i < ids.size(); ++i) {
+  const auto* tokens = array == nullptr ? nullptr : std::get_if<std::vector<std::string_view>>(array);
+  std::vector<int64_t> ids;
+  for (const std::string_view word : answers.words) {
     const auto at =
-        words == nullptr ? std::vector<std::string_view>::const_iterator() : std::ranges::find(*words, kAnswers[i]);
-    if (words == nullptr || at == words->end()) {
+        tokens == nullptr ? std::vector<std::string_view>::const_iterator() : std::ranges::find(*tokens, word);
+    if (tokens == nullptr || at == tokens->end()) {
       return fail(ErrorKind::kInvalidInput,
-                  fmt::format("the folder is a reranker that answers yes or no, but its vocabulary has no token \"{}\"",
-                              kAnswers[i]));
+                  fmt::format("the folder is a reranker that answers with a word, but its vocabulary has no token "
+                              "\"{}\"",
+                              word));
     }
-    ids[i] = at - words->begin();
+    ids.push_back(at - tokens->begin());
   }
   return ids;
 }
 
-void add_answer_keys(std::string_view prefix, formats::MetaList& metadata) {
+void add_answer_keys(const WordAnswers& answers, std::string_view prefix, formats::MetaList& metadata) {
   constexpr uint64_t kRank = 4;
   metadata.add(fmt::format("{}.pooling_type", prefix), kRank);
-  metadata.add_strings(fmt::format("{}.classifier.output_labels", prefix), {kAnswers.begin(), kAnswers.end()});
-  metadata.add_string("tokenizer.chat_template.rerank", kPairTemplate);
+  metadata.add_strings(fmt::format("{}.classifier.output_labels", prefix),
+                       {answers.words.begin(), answers.words.end()});
+  metadata.add_string("tokenizer.chat_template.rerank", std::string(answers.pair));
 }
 
 }  // namespace candor::model

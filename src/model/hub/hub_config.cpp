@@ -206,6 +206,14 @@ Result<std::optional<bool>> flag_of(const json* value, const char* key, const st
   return not_a(name, key, *value, "true or false");
 }
 
+Result<uint64_t> count_of(const HubConfig& config, const char* key, const std::optional<double>& value) {
+  if (!value) return uint64_t{0};
+  if (*value >= 0.0 && *value <= static_cast<double>(kMaxWidth) && *value == std::floor(*value)) {
+    return static_cast<uint64_t>(*value);
+  }
+  return config.bad(key, *value, fmt::format("0 to {}", kMaxWidth));
+}
+
 const json* member(const json& object, const char* key) {
   const auto at = object.find(key);
   return at == object.end() ? nullptr : &*at;
@@ -228,11 +236,18 @@ Result<std::optional<bool>> hub_flag(const json& object, const char* key) {
 
 Result<uint64_t> hub_count(const HubConfig& config, const char* key) {
   CANDOR_ASSIGN(const std::optional<double> value, hub_number(config, key));
-  if (!value) return uint64_t{0};
-  if (*value >= 0.0 && *value <= static_cast<double>(kMaxWidth) && *value == std::floor(*value)) {
-    return static_cast<uint64_t>(*value);
-  }
-  return config.bad(key, *value, fmt::format("0 to {}", kMaxWidth));
+  return count_of(config, key, value);
+}
+
+Result<std::optional<double>> stated_number(const HubConfig& config, const char* key) {
+  return number_of(config.stated(key), key, config.name());
+}
+Result<std::optional<bool>> stated_flag(const HubConfig& config, const char* key) {
+  return flag_of(config.stated(key), key, config.name());
+}
+Result<uint64_t> stated_count(const HubConfig& config, const char* key) {
+  CANDOR_ASSIGN(const std::optional<double> value, stated_number(config, key));
+  return count_of(config, key, value);
 }
 
 double shortest_decimal(float value) {

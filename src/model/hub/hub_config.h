@@ -99,6 +99,10 @@ Result<std::optional<bool>> hub_flag(const nlohmann::json& object, const char* k
 
 // A whole number from 0 to most; 0 where it is absent or null.
 Result<uint64_t> hub_count(const HubConfig& config, const char* key);
+// The same of keys that the library's class may not know (HubConfig::stated).
+Result<std::optional<double>> stated_number(const HubConfig& config, const char* key);
+Result<std::optional<bool>> stated_flag(const HubConfig& config, const char* key);
+Result<uint64_t> stated_count(const HubConfig& config, const char* key);
 
 // The number with the fewest digits that is the same float: what config.json says of it.
 double shortest_decimal(float value);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "formats/quote.h"
+#include "model/hub/hub_rows.h"
 #include "tensor/encode.h"
 #include "tensor/quant/mxfp4.h"
 
@@ -174,6 +175,26 @@ Result<void> split_experts(const JoinedExperts& joined, PartOrder order, const A
     return bad_shape(tensor, "F32, F16 or BF16 of [experts, inputs, outputs], or [experts, outputs] of biases");
   }
   return shape.n_dims == 2 ? split_biases(tensor, order, add) : split_matrices(tensor, order, add);
+}
+
+Result<Shape> stacked_rows(const TensorView& tensor, int64_t n_experts) {
+  if (tensor.shape.n_dims == 2 && n_experts > 0 && tensor.shape[0] > 0 && tensor.shape[0] % n_experts == 0) {
+    return Shape{3, {n_experts, tensor.shape[0] / n_experts, tensor.shape[1]}};
+  }
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("tensor {}: shape {}; expected the rows of {} experts", formats::in_quotes(tensor.name),
+                          to_string(tensor.shape), n_experts));
+}
+
+void transpose_each(const TensorView& from, std::byte* to) {
+  const int64_t n_matrices = from.shape.n_dims == 3 ? from.shape[0] : 1;
+  const int64_t n_rows = from.shape[from.shape.n_dims - 2], n_cols = from.shape[from.shape.n_dims - 1];
+  const size_t n_bytes = from.n_bytes / static_cast<size_t>(n_matrices);
+  for (int64_t i = 0; i < n_matrices; ++i) {
+    const size_t at = static_cast<size_t>(i) * n_bytes;
+    transpose_elements(from.data + at, static_cast<size_t>(n_rows), static_cast<size_t>(n_cols),
+                       static_cast<size_t>(dtype_info(from.dtype).block_bytes), to + at);
+  }
 }
 
 Result<void> split_rows(const TensorView& tensor, const AddPart& add) {

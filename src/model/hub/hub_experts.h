@@ -46,6 +46,11 @@ struct PartOrder {
 // The parts. Refuses by name shapes and types that are not the ones above.
 Result<void> split_experts(const JoinedExperts& joined, PartOrder order, const AddPart& add);
 
+// [experts, rows, columns] of all experts' rows, one behind the other. Refuses others by name.
+Result<Shape> stacked_rows(const TensorView& tensor, int64_t n_experts);
+// from: [rows, columns], or [experts, rows, columns], of elements of whole bytes; to: [.., columns, rows].
+void transpose_each(const TensorView& from, std::byte* to);
+
 // [.., 2 n, k] as two tensors [.., n, k]. Refuses others by name.
 Result<void> split_rows(const TensorView& tensor, const AddPart& add);
 // Back. shape: of each half.

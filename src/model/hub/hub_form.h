@@ -54,10 +54,12 @@ enum class HubChange : uint8_t {
   kRateColumn,
   kDeepRates,
   kGroupRows,
-  kScaled,     // rows times factors of config.json (HubForm::factors)
-  kSplitRows,  // the first and the second half of the rows, of each expert where there are any: two tensors
-  kWidenRow,   // to f32, and from one row to a vector
-  kBuckets     // of distances [buckets, heads] to a vector of all distances for each block (hub_distances.h)
+  kScaled,        // rows times factors of config.json (HubForm::factors)
+  kSplitRows,     // the first and the second half of the rows, of each expert where there are any: two tensors
+  kWidenRow,      // to f32, and from one row to a vector
+  kStackRows,     // rows of all experts, one behind the other, as one matrix each
+  kStackColumns,  // the same, each transposed
+  kBuckets        // of distances [buckets, heads] to a vector of all distances for each block (hub_distances.h)
 };
 constexpr bool divides_rows(HubChange change) {
   return change == HubChange::kSplitMixed || change == HubChange::kSplitRows;
@@ -71,6 +73,9 @@ constexpr bool moves_rows(HubChange change) {
   return change == HubChange::kPairRows || change == HubChange::kSplitPairedHeads ||
          change == HubChange::kPairJoined || change == HubChange::kSplitHeads || change == HubChange::kSwapHalves ||
          change == HubChange::kSplitQuarters;
+}
+constexpr bool is_stacked(HubChange change) {
+  return change == HubChange::kStackRows || change == HubChange::kStackColumns;
 }
 constexpr bool has_two_halves(HubChange change) {
   return change == HubChange::kPairRows || change == HubChange::kSwapHalves;

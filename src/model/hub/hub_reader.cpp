@@ -42,6 +42,7 @@
 #include "model/hub/hub_rope_factors.h"
 #include "model/hub/hub_rows.h"
 #include "model/hub/hub_state.h"
+#include "model/hub/hub_tasks.h"
 #include "model/hub/hub_weights.h"
 #include "model/hub/hub_words.h"
 #include "model/hub/made_tensor.h"
@@ -101,7 +102,7 @@ class HubReader {
     CANDOR_TRY(check_head(*config_, *file_, in_quotes(folder_.string())));
     CANDOR_TRY(account());
     CANDOR_TRY(read_vocabulary());
-    if (answers_yes_or_no(folder_, stated)) CANDOR_TRY(add_answers(chosen.family->name));
+    if (const WordAnswers* words = answers_of(folder_, stated)) CANDOR_TRY(add_answers(*words, chosen.family->name));
     file_->metadata_.add_string("general.name", folder_.filename().string());
     file_->info_.format = "safetensors";
     return {};
@@ -130,23 +131,23 @@ class HubReader {
   }
 
   // Rows of the head, for those of its two words.
-  Result<void> add_answers(std::string_view prefix) {
-    CANDOR_ASSIGN(const auto ids, answer_tokens(file_->metadata_));
+  Result<void> add_answers(const WordAnswers& answers, std::string_view prefix) {
+    CANDOR_ASSIGN(const auto ids, answer_tokens(answers, file_->metadata_));
     const TensorView* head = file_->find("output.weight");
     if (head == nullptr) head = file_->find("token_embd.weight");
     const TensorView from = *head;
-    CANDOR_ASSIGN(std::byte * rows, add_copy("cls.output.weight", from.dtype, {2, {2, from.shape[1]}}));
+    CANDOR_ASSIGN(std::byte * rows, add_copy("cls.output.weight", from.dtype, {2, {std::ssize(ids), from.shape[1]}}));
     CANDOR_TRY(file_->make_copy(from.bytes()));
     for (size_t i = 0; i < ids.size(); ++i)
       std::memcpy(rows + i * from.row_bytes(), from.row(ids[i]), from.row_bytes());
-    add_answer_keys(prefix, file_->metadata_);
+    add_answer_keys(answers, prefix, file_->metadata_);
     file_->order_ = formats::order_by_name(std::span<const TensorView>(file_->tensors_), name_of);
     return {};
   }
 
   std::string path_name(const char* name) const { return in_quotes((folder_ / name).string()); }
-  Error bad(const std::string& what, const std::string& reason) const {
-    return fail(ErrorKind::kInvalidInput, fmt::format("{}: {}", what, reason));
+  static Error bad(const std::string& what, const std::string& why) {
+    return fail(ErrorKind::kInvalidInput, what + ": " + why);
   }
 
   Result<void> open_shards() {
@@ -182,7 +183,8 @@ class HubReader {
     const std::string_view stem = missing_stem(*form_, file_->shards_);
     for (const SafetensorsFile& shard : file_->shards_) {
       for (const TensorView& tensor : shard.tensors()) {
-        std::optional<std::string> name(tensor.name);
+        std::optional<std::string> name = name_without_tasks(tensor.name);
+        if (!name) continue;
         if (chosen.outer != nullptr) name = name_in_text(tensor.name, *chosen.outer);
         if (name && !stem.empty()) name = with_stem(*name, stem, *form_);
         if (!name) file_->info_.left_out.emplace_back(tensor.name);
@@ -359,6 +361,7 @@ class HubReader {
                           [this](const TensorView& v) { return new_copy(v); });
     }
     if (kind == HubChange::kScaled) return scale(view);
+    if (is_stacked(kind)) return stack(kind, view);
     if (is_of_state(kind)) {
       return change_state(kind, size_of("ssm.group_count"), view, [this](const TensorView& v) { return new_copy(v); });
     }
@@ -410,8 +413,9 @@ class HubReader {
     return add((&row)[1], tensor.dtype, heads.value_shape(), write_values);
   }
 
-  int64_t n_heads(const std::string& suffix) const { return size_of(suffix) > 0 ? size_of(suffix) : size_of("attention.head_count"); }
-
+  int64_t n_heads(const std::string& suffix) const {
+    return size_of(suffix) > 0 ? size_of(suffix) : size_of("attention.head_count");
+  }
   int64_t size_of(std::string_view suffix) const { return largest_count(file_->metadata_, suffix); }
 
   Result<void> widen(TensorView& view, float added) {
@@ -421,25 +425,22 @@ class HubReader {
   }
 
   Result<void> transpose(TensorView& view) {
-    CANDOR_TRY(make_from(view, [](const TensorView& from, std::byte* to) {
-      transpose_elements(from.data, static_cast<size_t>(from.shape[0]), static_cast<size_t>(from.shape[1]),
-                         static_cast<size_t>(dtype_info(from.dtype).block_bytes), to);
-    }));
+    CANDOR_TRY(make_from(view, transpose_each));
     std::swap(view.shape.dims[0], view.shape.dims[1]);
     return {};
   }
 
-  // A vector's elements are taken as rows.
+  Result<void> stack(HubChange kind, TensorView& view) {
+    CANDOR_ASSIGN(const Shape shape, stacked_rows(view, size_of("expert_count")));
+    view.shape = shape;
+    if (kind == HubChange::kStackRows) return {};
+    CANDOR_TRY(make_from(view, transpose_each));
+    std::swap(view.shape.dims[1], view.shape.dims[2]);
+    return {};
+  }
+
   Result<void> reorder_rows(RowOrder order, TensorView& view) {
-    TensorView rows = view;
-    if (view.shape.n_dims == 1) rows.shape = {2, {view.shape[0], 1}};
-    if (rows.shape.n_dims != 2 || order.heads < 1 || rows.shape[0] % (order.heads * order.parts) != 0) {
-      return bad(fmt::format("tensor {}", in_quotes(view.name)),
-                 fmt::format("shape {}; expected rows of {} heads in {} parts", to_string(view.shape), order.heads,
-                             order.parts));
-    }
-    order.size = rows.shape[0] / (order.heads * order.parts);
-    const size_t row_bytes = rows.row_bytes();
+    CANDOR_ASSIGN(const size_t row_bytes, fit_rows(view, order));
     return make_from(view, [order, row_bytes](const TensorView& from, std::byte* to) {
       rows_to_here(from.data, order, row_bytes, to);
     });

@@ -245,6 +245,7 @@ constexpr RopeKind kKinds[] = {
     {"default", {}, {}},
     {"linear", {"factor"}, {}},
     {"dynamic", {"factor"}, {"alpha"}},
+    {"ntk", {"factor"}, {}},
     {"yarn", {"factor"}, {"attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate"}},
     {"longrope", {"short_factor", "long_factor"}, {"factor", "attention_factor"}},
     {"su", {"short_factor", "long_factor"}, {"factor", "attention_factor"}},
@@ -313,6 +314,7 @@ class RopeReader {
     if (type == "proportional") return {};
     CANDOR_TRY(read_partial(rope.full, type));
     if (type == "default" || type == "llama3") return {};
+    if (type == "ntk") return read_ntk(rope.full, base.value_or(kUsualBase));
     if (type == "dynamic") return read_dynamic(rope.full, base.value_or(kUsualBase));
     if (type == "longrope" || type == "su") return read_long_rope(rope.full);
     return read_scaling(rope.full, type);
@@ -375,6 +377,20 @@ class RopeReader {
     if (!(*alpha > 0.0)) return config_.bad("alpha", *alpha, "a number above 0");
     const double growth = rounded_exp(*width / (*width - 2.0) * rounded_log(*alpha));
     add("rope.freq_base", as_float(base * growth));
+    return {};
+  }
+
+  // NTK-aware scaling as NewModel's code has it, whatever the context: base * factor, and all frequencies by
+  // factor^(2 / width) less.
+  Result<void> read_ntk(const json& rope, double base) {
+    if (form_.model_type != "new") return config_.unsupported("rope_type", "ntk", "linear, dynamic, yarn");
+    CANDOR_ASSIGN(const std::optional<double> factor, rope_number(config_, rope, "factor"));
+    CANDOR_ASSIGN(const std::optional<double> width, head_dim());
+    if (!(*factor > 0.0)) return config_.bad("factor", *factor, "a number above 0");
+    if (!width || !(*width >= 1.0) || *factor <= 1.0) return {};
+    add("rope.freq_base", as_float(base * *factor));
+    metadata_.add_string(fmt::format("{}.rope.scaling.type", prefix_), "linear");
+    add("rope.scaling.factor", as_float(rounded_pow(*factor, 2.0 / *width)));
     return {};
   }
 

@@ -1,7 +1,11 @@
 #include "model/hub/hub_rows.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <cstring>
+
+#include "formats/quote.h"
 
 namespace candor::model {
 namespace {
@@ -38,6 +42,18 @@ void rows_to_there(const std::byte* src, const RowOrder& order, size_t row_bytes
   for_rows(order, [&](size_t here, size_t there) {
     std::memcpy(dst + there * row_bytes, src + here * row_bytes, row_bytes);
   });
+}
+
+Result<size_t> fit_rows(const TensorView& view, RowOrder& order) {
+  TensorView rows = view;
+  if (view.shape.n_dims == 1) rows.shape = {2, {view.shape[0], 1}};
+  if (rows.shape.n_dims != 2 || order.heads < 1 || rows.shape[0] % (order.heads * order.parts) != 0) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("tensor {}: shape {}; expected rows of {} heads in {} parts", formats::in_quotes(view.name),
+                            to_string(view.shape), order.heads, order.parts));
+  }
+  order.size = rows.shape[0] / (order.heads * order.parts);
+  return rows.row_bytes();
 }
 
 }  // namespace candor::model

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 
+#include "base/error.h"
 #include "model/hub/hub_names.h"
+#include "tensor/tensor_view.h"
 
 namespace candor::model {
 
@@ -13,5 +15,9 @@ void transpose_elements(const std::byte* src, size_t n_rows, size_t n_cols, size
 // All rows, of row_bytes each, from the checkpoint's order to GGUF's, and back.
 void rows_to_here(const std::byte* src, const RowOrder& order, size_t row_bytes, std::byte* dst);
 void rows_to_there(const std::byte* src, const RowOrder& order, size_t row_bytes, std::byte* dst);
+
+// Sets order.size, of the view's rows (a vector's elements are taken as rows); the bytes of one. Refuses by name what
+// does not divide so.
+Result<size_t> fit_rows(const TensorView& view, RowOrder& order);
 
 }  // namespace candor::model
