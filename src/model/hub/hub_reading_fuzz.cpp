@@ -70,8 +70,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CANDOR_CHECK(read.error().message.find('\n') == std::string::npos);
     return 0;
   }
-  for (const candor::model::DenseModule& module : *read) {
-    CANDOR_CHECK(!module.weights.is_absolute() && module.weights.string().find("..") == std::string::npos);
+  for (const candor::model::HeadFile& head : read->heads) {
+    CANDOR_CHECK(!head.file.is_absolute() && head.file.string().find("..") == std::string::npos);
   }
   return 0;
 }
