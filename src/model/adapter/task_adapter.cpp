@@ -113,7 +113,8 @@ Result<void> TaskAdapterReader::add_tables(const Pair& words, const Pair* types)
   const int64_t more = types == nullptr ? 0 : types->down.shape[1];
   const bool fits =
       types == nullptr || (types->down.shape[0] == 1 && types->up.shape[0] == more && types->up.shape[1] == dim);
-  if (!fits || words.up.shape[0] != rank || rank < 1 || rank + more > kMaxAdapterRank || n_rows > spec_.vocab) {
+  if (!fits || words.up.shape[0] != rank || rank < 1 || more > rank || rank + more > kMaxAdapterRank ||
+      n_rows > spec_.vocab) {
     return list_.refused(words.name, "and what is added to token types do not fit each other: expected one type");
   }
   const auto scale = [&](int64_t of_rank) { return static_cast<float>(alpha_ / static_cast<double>(of_rank)); };
