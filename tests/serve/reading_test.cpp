@@ -92,6 +92,25 @@ TEST(reading, words_have_weights_and_tokens_vectors_of_their_own) {
   EXPECT_EQ(answered("bert_splade", "/embed_sparse", {{"inputs", kTexts}}).size(), 3u);
 }
 
+TEST(reading, coheres_first_version_lists_vectors_where_no_types_are_asked_for) {
+  const Json body = {{"texts", {"a text"}}, {"input_type", "search_document"}};
+  const Json plain = answered("bert", "/v1/embed", body);
+  EXPECT_EQ(plain["response_type"], "embeddings_floats");
+  Json typed_body = body;
+  typed_body["embedding_types"] = {"float"};
+  const Json typed = answered("bert", "/v1/embed", typed_body);
+  EXPECT_EQ(plain["embeddings"], typed["embeddings"]["float"]);
+  EXPECT_EQ(answered("bert", "/v2/embed", body)["embeddings"]["float"], plain["embeddings"]);
+}
+
+TEST(reading, a_text_has_tokens_and_their_strings) {
+  const Json tokens = answered("bert", "/v1/tokenize", {{"text", "the engine"}, {"model", "bert"}});
+  ASSERT_FALSE(tokens["tokens"].empty());
+  EXPECT_EQ(tokens["tokens"].size(), tokens["token_strings"].size());
+  EXPECT_EQ(post(server_of("bert").port(), "/v1/tokenize", {{"text", std::string(70000, 'a')}}).status, 400);
+  EXPECT_EQ(post(server_of("bert").port(), "/v1/tokenize", {{"text", 3}}).status, 400);
+}
+
 TEST(reading, a_task_is_an_adapter_and_its_prompt) {
   const std::string model = "jina_v3_published";
   const Json plain = answered(model, "/embed", {{"inputs", "the query: a text"}});

@@ -14,8 +14,9 @@ Result<EmbeddingRequest> parse_embed(const Json& body, const RequestTerms& terms
 Result<EmbeddingRequest> parse_embed_sparse(const Json& body, const RequestTerms& terms);
 Result<EmbeddingRequest> parse_embed_all(const Json& body, const RequestTerms& terms);
 Result<EmbeddingRequest> parse_similarity(const Json& body, const RequestTerms& terms);
-// Cohere's /v2/embed: {"texts", "embedding_types"}.
+// Cohere's /v2/embed: {"texts", "embedding_types"}; and /v1/embed, which lists vectors where no types are asked for.
 Result<EmbeddingRequest> parse_typed_embed(const Json& body, const RequestTerms& terms);
+Result<EmbeddingRequest> parse_plain_embed(const Json& body, const RequestTerms& terms);
 
 // Documents by how well they answer a query: {"query", "documents"} of Jina and Cohere, {"query", "texts"} of TEI. By
 // the model's own head; by the cosines of embeddings only where the server was told so (ranks_by_likeness).

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -57,10 +58,11 @@ struct EmbeddingTypes {
   bool base64 = false;
 };
 
-EmbeddingTypes read_types(Fields& fields) {
+// Nothing where none are asked for.
+std::optional<EmbeddingTypes> read_types(Fields& fields) {
   EmbeddingTypes types;
   const Json* list = fields.array("embedding_types");
-  if (list == nullptr) return {.floats = true};
+  if (list == nullptr) return std::nullopt;
   for (const Json& type : *list) {
     types.floats = types.floats || type == "float";
     types.base64 = types.base64 || type == "base64";
@@ -71,19 +73,56 @@ EmbeddingTypes read_types(Fields& fields) {
   return types;
 }
 
-std::string typed_reply(const std::vector<std::string>& texts, EmbeddingTypes types, const ReadTexts& read) {
+Json meta_of(const ReadTexts& read, const char* version) {
+  return {{"api_version", {{"version", version}}}, {"billed_units", {{"input_tokens", read.all_tokens()}}}};
+}
+
+std::string typed_reply(const std::vector<std::string>& texts, const std::optional<EmbeddingTypes>& asked,
+                        const ReadTexts& read) {
+  const EmbeddingTypes types = asked.value_or(EmbeddingTypes{.floats = true});
   Json embeddings = Json::object();
   if (types.floats) embeddings["float"] = read.vectors;
   if (types.base64) {
     embeddings["base64"] = Json::array();
     for (const std::vector<float>& vector : read.vectors) embeddings["base64"].push_back(to_base64(vector));
   }
-  return to_text(
-      Json{{"id", "embed"},
-           {"response_type", "embeddings_by_type"},
-           {"embeddings", std::move(embeddings)},
-           {"texts", texts},
-           {"meta", {{"api_version", {{"version", "2"}}}, {"billed_units", {{"input_tokens", read.all_tokens()}}}}}});
+  return to_text(Json{{"id", "embed"},
+                      {"response_type", "embeddings_by_type"},
+                      {"embeddings", std::move(embeddings)},
+                      {"texts", texts},
+                      {"meta", meta_of(read, "2")}});
+}
+
+std::string plain_reply(const std::vector<std::string>& texts, const std::optional<EmbeddingTypes>& asked,
+                        const ReadTexts& read) {
+  if (asked) return typed_reply(texts, asked, read);
+  return to_text(Json{{"id", "embed"},
+                      {"response_type", "embeddings_floats"},
+                      {"embeddings", read.vectors},
+                      {"texts", texts},
+                      {"meta", meta_of(read, "1")}});
+}
+
+using WriteTexts = std::string (*)(const std::vector<std::string>& texts, const std::optional<EmbeddingTypes>& types,
+                                   const ReadTexts& read);
+
+Result<EmbeddingRequest> parse_cohere(const Json& body, const RequestTerms& terms, WriteTexts write) {
+  Fields fields(body);
+  EmbeddingRequest result;
+  check_model(fields, terms.limits(), result.model);
+  const std::optional<EmbeddingTypes> types = read_types(fields);
+  result.n_dimensions = static_cast<size_t>(fields.integer("output_dimension", 1, terms.limits().dim).value_or(0));
+  const ReadingTerms reading = read_reading(fields, terms.limits(), result.warnings);
+  const std::vector<std::string> texts = read_texts(fields, "texts", kMaxInputs);
+  settle_unknown(fields, terms.limits(), result.warnings);
+  if (fields.fault()) return *fields.fault();
+  result.names.prompt = "texts";
+  for (const std::string& text : texts) {
+    result.requests.push_back(reading.base);
+    result.requests.back().prompt = reading.text(text);
+  }
+  result.write = [texts, types, write](const ReadTexts& read) { return write(texts, types, read); };
+  return result;
 }
 
 }  // namespace
@@ -173,22 +212,11 @@ Result<EmbeddingRequest> parse_similarity(const Json& body, const RequestTerms& 
 }
 
 Result<EmbeddingRequest> parse_typed_embed(const Json& body, const RequestTerms& terms) {
-  Fields fields(body);
-  EmbeddingRequest result;
-  check_model(fields, terms.limits(), result.model);
-  const EmbeddingTypes types = read_types(fields);
-  result.n_dimensions = static_cast<size_t>(fields.integer("output_dimension", 1, terms.limits().dim).value_or(0));
-  const ReadingTerms reading = read_reading(fields, terms.limits(), result.warnings);
-  const std::vector<std::string> texts = read_texts(fields, "texts", kMaxInputs);
-  settle_unknown(fields, terms.limits(), result.warnings);
-  if (fields.fault()) return *fields.fault();
-  result.names.prompt = "texts";
-  for (const std::string& text : texts) {
-    result.requests.push_back(reading.base);
-    result.requests.back().prompt = reading.text(text);
-  }
-  result.write = [texts, types](const ReadTexts& read) { return typed_reply(texts, types, read); };
-  return result;
+  return parse_cohere(body, terms, typed_reply);
+}
+
+Result<EmbeddingRequest> parse_plain_embed(const Json& body, const RequestTerms& terms) {
+  return parse_cohere(body, terms, plain_reply);
 }
 
 }  // namespace candor::serve::reading
