@@ -168,8 +168,8 @@ CANDOR_API candor_status candor_verify(candor_engine engine, const char* receipt
 /* The vector of a text. pooling: model (what its files say), mean, last or cls. */
 CANDOR_API candor_status candor_embed(candor_engine engine, const char* text, size_t size, const char* pooling,
                                       candor_data* floats, candor_error* error);
-/* {"texts": [..]} or {"pairs": [[.., ..], ..]}, with "pooling" (as above; labels: what the head gives; sparse: rows of
- * text, token, weight), "normalize", "truncate", "adapters" ({"poet": 1}): many at once. [texts, numbers of each]. */
+/* {"texts": [..]}, {"pairs": [[.., ..], ..]} or {"tokens": [[..], ..]}, with "pooling" (as above; labels; sparse: text,
+ * token, weight) or "rows" (logits, hidden, scores from "first"), "normalize", "truncate", "adapters" ({"poet": 1}). */
 CANDOR_API candor_status candor_read(candor_engine engine, const char* json, candor_data* floats, candor_error* error);
 /* Of each token from `first` on (1 to size), given those before it: its logprob, and that of the likeliest token there.
    [size - first, 2]. Tokens before `first` may come from the prefix cache. */

@@ -37,16 +37,18 @@ _WITHOUT_USE = frozenset({"until", "do_sample"})
 @register_model("candor")
 class CandorLM(TemplateLM):  # type: ignore[misc]
     """model_args: `model` (a GGUF file, a folder of safetensors, a repository of the hub), and options of candor.Model.
-    add_bos: begin texts with the model's beginning token (default: as the model says). batch_size: requests at once
+    add_bos: begin texts with the model's beginning token (default: as the model says). adapter: a path (LoRA), for all
+    that is asked. batch_size: requests at once
     where that is more than 16; no number depends on it."""
 
     def __init__(self, model: str | None = None, *, batch_size: int | str = 1, max_gen_toks: int = 256,
-                 add_bos: bool | str = True, device: str | None = None, max_batch_size: int | None = None,
-                 **options: Any) -> None:
+                 add_bos: bool | str = True, adapter: str | None = None, device: str | None = None,
+                 max_batch_size: int | None = None, **options: Any) -> None:
         super().__init__()
         self._at_once = max(_AT_ONCE, 0 if str(batch_size).startswith("auto") else int(batch_size))
         options.setdefault("max_running", self._at_once)
-        self._model = Model(model, **options)
+        self._adapters = {"adapter": 1.0} if adapter else {}
+        self._model = Model(model, adapters={"adapter": adapter} if adapter else {}, **options)
         self._max_gen_toks = int(max_gen_toks)
         self._cut: list[int] = []  # the lengths of inputs that were too long; appended to by many threads
         self._adds_bos = add_bos not in (False, "False", "false", "0")
@@ -85,7 +87,8 @@ class CandorLM(TemplateLM):  # type: ignore[misc]
             if len(continuation) >= len(tokens):
                 raise InvalidInput(f"a continuation of {len(continuation)} tokens leaves no token of its context within "
                                    f"the model's {self.max_length}", "tokens")
-            scored = self._model.score_from(tokens, len(tokens) - len(continuation))
+            scored = self._model.score_from(tokens, len(tokens) - len(continuation),
+                                            adapters=self._adapters)
             answer = sum(logprob for logprob, _ in scored), all(logprob == best for logprob, best in scored)
             if pair is not None:
                 self.cache_hook.add_partial("loglikelihood", pair, answer)
@@ -122,7 +125,7 @@ class CandorLM(TemplateLM):  # type: ignore[misc]
             prompt = self.tok_encode(text)
             sampling = _sampling_of(dict(asked), self._max_gen_toks)
             room = self.max_length - (sampling.max_tokens or 0) - 1
-            answer = self._model.generate(self._newest(prompt, max(1, room)), sampling)
+            answer = self._model.generate(self._newest(prompt, max(1, room)), sampling, adapters=self._adapters)
             self.cache_hook.add_partial("generate_until", request.args, answer.text)
             return str(answer.text)
 

@@ -23,6 +23,7 @@ from .tools import Tool, Toolbox
 Message = Mapping[str, Any]  # {"role": "user", "content": "..."}
 AnyPath = Union[str, "os.PathLike[str]"]
 Adapters = Union[Mapping[str, AnyPath], Sequence[AnyPath]]
+Uses = Union[str, Sequence[str], Mapping[str, float], None]  # names of adapters, or their scales
 Prompt = Union[str, Sequence[int], Sequence[Message]]  # a text, token ids, or a chat
 
 
@@ -221,30 +222,40 @@ class Model:
         raw = json.dumps(list(messages)).encode()
         return library.text("apply_template", self._engine.value, raw).decode("utf-8", "replace")
 
-    def score(self, tokens: Union[str, Sequence[int]]) -> List[float]:
+    def score(self, tokens: Union[str, Sequence[int]], *, adapters: Uses = None) -> List[float]:
         """The natural logprob of each token behind the first, given those before it."""
-        rows = self._rows("score", tokens)
-        return list(rows.view())
+        if adapters:
+            return [own for own, _ in self.score_from(self._ids(tokens), 1, adapters=adapters)]
+        return list(self._rows("score", tokens, adapters).view())
 
-    def score_from(self, tokens: Sequence[int], first: int) -> List[tuple[float, float]]:
+    def score_from(self, tokens: Sequence[int], first: int, *, adapters: Uses = None) -> List[tuple[float, float]]:
         """Of each token from `first` on (1 or more): its natural logprob, and that of the likeliest token there. What stands
         before `first` comes from the prefix cache where it was computed before."""
         ids, n = ids_of(tokens)
         if not 1 <= first <= n:
             raise InvalidInput(f"first is {first}, expected 1 to {n}", "first")
-        rows = Rows(Handle(library.make("score_from", self._engine.value, ids, n, first), "scores"), n - first)
+        if adapters:
+            asked = {"tokens": [list(ids)[:n]], "rows": "scores", "first": first, "adapters": scales_of(adapters)}
+            rows = self._read(asked, n - first)
+        else:
+            rows = Rows(Handle(library.make("score_from", self._engine.value, ids, n, first), "scores"), n - first)
         return [(row[0], row[1]) for row in rows]
 
-    def logits(self, tokens: Union[str, Sequence[int]]) -> Rows:
+    def logits(self, tokens: Union[str, Sequence[int]], *, adapters: Uses = None) -> Rows:
         """[tokens, info["n_vocab"]]: row i for the token behind token i. At most 1 GiB."""
-        return self._rows("logits", tokens)
+        return self._rows("logits", tokens, adapters)
 
-    def hidden(self, tokens: Union[str, Sequence[int]]) -> Rows:
+    def hidden(self, tokens: Union[str, Sequence[int]], *, adapters: Uses = None) -> Rows:
         """[tokens, info["dim"]]: the last hidden states, behind the final norm."""
-        return self._rows("hidden", tokens)
+        return self._rows("hidden", tokens, adapters)
 
-    def _rows(self, name: str, tokens: Union[str, Sequence[int]]) -> Rows:
-        ids, n = ids_of(self.tokenize(tokens) if isinstance(tokens, str) else tokens)
+    def _ids(self, tokens: Union[str, Sequence[int]]) -> Sequence[int]:
+        return self.tokenize(tokens) if isinstance(tokens, str) else tokens
+
+    def _rows(self, name: str, tokens: Union[str, Sequence[int]], adapters: Uses) -> Rows:
+        ids, n = ids_of(self._ids(tokens))
+        if adapters:
+            return self._read({"tokens": [list(ids)[:n]], "rows": name, "adapters": scales_of(adapters)}, n)
         return Rows(Handle(library.make(name, self._engine.value, ids, n), "rows"), n)
 
     def embed(self, text: str, *, pooling: str = "model") -> List[float]:
@@ -254,7 +265,7 @@ class Model:
         return Rows(made, 1)[0]
 
     def embed_all(self, texts: Sequence[str], *, pooling: str = "model", truncate: bool = False,
-                  adapters: str | Sequence[str] | Mapping[str, float] | None = None) -> Rows:
+                  adapters: Uses = None) -> Rows:
         """[texts, info["embedding_dim"]], computed many at once. truncate: texts that are longer than the model reads lose
         their ends, instead of an error."""
         asked = {"texts": list(texts), "pooling": pooling, "truncate": truncate, "adapters": scales_of(adapters or ())}

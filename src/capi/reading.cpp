@@ -2,6 +2,8 @@
 
 #include <candor/candor.h>
 
+#include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -29,7 +31,44 @@ Result<Pooling> pooling_of(const json& asked) {
   return fail(ErrorKind::kInvalidInput, "pooling: expected model, mean, last, cls, labels or sparse", "pooling");
 }
 
+// "tokens": lists of ids.
+Result<std::vector<Prompt>> token_prompts_of(const json& lists) {
+  if (!lists.is_array() || lists.empty() || lists.size() > kMostTexts) {
+    return fail(ErrorKind::kInvalidInput, "tokens: expected lists of token ids", "tokens");
+  }
+  std::vector<Prompt> prompts;
+  for (const json& list : lists) {
+    const bool are_ids = list.is_array() && std::ranges::all_of(list, [](const json& id) {
+                           return id.is_number_integer() && id >= 0 && id <= std::numeric_limits<TokenId>::max();
+                         });
+    if (!are_ids) return fail(ErrorKind::kInvalidInput, "tokens: expected lists of token ids", "tokens");
+    prompts.emplace_back(list.get<TokenPrompt>());
+  }
+  return prompts;
+}
+
+// What is asked of each text's rows in place of a vector.
+Result<void> add_rows(const json& asked, Request& request) {
+  const json kind = asked.value("rows", json());
+  if (kind.is_null()) return {};
+  request.pooling = Pooling::kNone;
+  const json first = asked.value("first", json(1));
+  if (kind == "logits" || kind == "hidden") {
+    request.rows = kind == "logits" ? PromptRows::kLogits : PromptRows::kHidden;
+  } else if (kind == "scores" && first.is_number_integer() && first >= 1 &&
+             first <= std::numeric_limits<int32_t>::max()) {
+    request.sampling.prompt_logprobs = 1;
+    request.sampling.max_tokens = 0;
+    request.first_scored = first.get<int32_t>();
+  } else {
+    return fail(ErrorKind::kInvalidInput, "rows: expected logits, hidden, or scores with a \"first\" of 1 or more",
+                "rows");
+  }
+  return {};
+}
+
 Result<std::vector<Prompt>> prompts_of(const json& asked) {
+  if (asked.contains("tokens")) return token_prompts_of(asked["tokens"]);
   const bool are_pairs = asked.contains("pairs");
   const json list = asked.value(are_pairs ? "pairs" : "texts", json());
   if (!list.is_array() || list.empty() || list.size() > kMostTexts) {
@@ -74,6 +113,7 @@ Result<std::vector<Request>> requests_of(const json& asked, const ModelInfo& inf
     requests[i].prompt = std::move(prompts[i]);
     requests[i].pooling = pooling;
     requests[i].adapters = adapters;
+    CANDOR_TRY(add_rows(asked, requests[i]));
     if (normalise.is_boolean()) requests[i].normalise = normalise.get<bool>();
     if (!cuts) continue;
     requests[i].max_prompt_tokens = info.n_ctx;

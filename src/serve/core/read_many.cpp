@@ -62,6 +62,9 @@ class Reading {
     ReadText& text = come_[index];
     text.numbers = event.embedding.empty() ? event.prompt_rows : event.embedding;
     text.words = event.sparse;
+    for (const PromptLogprob& one : event.prompt_logprobs) {
+      text.numbers.insert(text.numbers.end(), {one.logprob.logprob, one.top.empty() ? 0.0f : one.top.front().logprob});
+    }
     text.n_tokens = event.summary->usage.prompt_tokens;
     text.n_cut = event.summary->usage.truncated_tokens;
     changed_.notify_one();

@@ -16,7 +16,7 @@ namespace candor::serve {
 
 // What came of one text.
 struct ReadText {
-  std::vector<float> numbers;  // a vector, or rows
+  std::vector<float> numbers;     // a vector, or rows; with prompt_logprobs 1 a token's and the likeliest one's
   std::vector<WordWeight> words;  // of a sparse vector
   int64_t n_tokens = 0;
   int64_t n_cut = 0;  // tokens
