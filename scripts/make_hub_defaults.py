@@ -37,6 +37,7 @@ qwen3 qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next roberta seed_oss smollm
 MISSING = object()
 OWN = {
     "mimo": ("qwen2", {}),
+    "llama_bidirec": ("llama", {"pooling": "avg", "temperature": 1.0}),
     "internlm2": ("llama", {"vocab_size": 103168, "bias": True}),
     "baichuan": ("llama", {"vocab_size": 64000, "max_position_embeddings": 4096, "model_max_length": None}),
     "minicpm": ("llama", {"tie_word_embeddings": True, "scale_emb": 1, "dim_model_base": 1, "scale_depth": 1}),

@@ -221,6 +221,20 @@ std::vector<backend::KvHeads> heads_of_layers(const ArchSpec& spec) {
   return heads;
 }
 
+// Of texts that are read in both directions: what looks back alone has no meaning there.
+Result<void> check_directions(const ArchSpec& spec) {
+  if (!spec.is_bidirectional) return {};
+  for (const BlockSpec& block : spec.blocks) {
+    const bool looks_back = block.is_recurrent() || (block.attn.window_tokens > 0 && !block.attn.is_two_sided);
+    if (!looks_back) continue;
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("\"{}.attention.causal\" is false, and a block {}: expected full "
+                            "attention, or a window to both sides",
+                            spec.family, block.is_recurrent() ? "keeps a state" : "has a window before it"));
+  }
+  return {};
+}
+
 int64_t count_parameters(std::span<const Binding> bindings) {
   int64_t n = 0;
   for (const Binding& binding : bindings) n += binding.view.shape.n_elements();
@@ -238,6 +252,7 @@ Result<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, backe
   CANDOR_ASSIGN(const Family* family, family_of(file));
   CANDOR_ASSIGN(ArchSpec spec, family->read(file));
   fit_context(spec, options.n_ctx);
+  CANDOR_TRY(check_directions(spec));
   CANDOR_TRY(check_ranks(spec, backend.info().n_ranks));
   std::unique_ptr<Model> model(new Model(backend, std::move(spec)));
   CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_tensors(file, *family, model->spec_));
@@ -316,6 +331,7 @@ Result<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Back
   ModelPlan plan;
   CANDOR_ASSIGN(plan.spec, family->read(file));
   fit_context(plan.spec, n_ctx);
+  CANDOR_TRY(check_directions(plan.spec));
   CANDOR_TRY(check_ranks(plan.spec, backend.info().n_ranks));
   CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_tensors(file, *family, plan.spec));
   CANDOR_ASSIGN(plan.weight_bytes, upload_bytes(bindings, plan.spec, backend));

@@ -115,6 +115,7 @@ class Binder {
 
   Result<void> bind(const TensorName& row, int32_t layer) {
     if (bound_.contains({row.role, layer})) return {};
+    if (spec_.head.is_absent && (row.role == kHead || row.role == kHeadBias)) return {};
     if (is_expert(row.role)) return bind_experts(row, layer);
     const std::string name = name_in_block(row.name, layer);
     const Shape expected = expected_shape(spec_, row.role, layer);
@@ -237,6 +238,7 @@ Result<void> refuse_unbound(const formats::ModelFile& file, const Family& family
   const auto has_factors = [](const BlockSpec& block) { return !block.attn.rope.frequency_factors.empty(); };
   if (std::ranges::any_of(spec.blocks, has_factors)) known.emplace("rope_freqs.weight");  // part of the RopeSpec
   for (const std::string_view name : text_head_tensors()) known.emplace(name);
+  if (spec.head.is_absent) known.insert({"output.weight", "output.bias"});  // what reads alone has no use for it
   for (const std::string_view pattern : family.ignored) {
     for (int32_t layer = 0; layer < n_blocks; ++layer) known.insert(name_in_block(pattern, layer));
   }

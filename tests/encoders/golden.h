@@ -41,7 +41,9 @@ inline constexpr const char* kEncoders[] = {"bert",
                                             "mistral_embedding",
                                             "new_scaled",
                                             "jina_v3_published",
-                                            "nomic_moe"};
+                                            "nomic_moe",
+                                            "llama_embed",
+                                            "gte_qwen2"};
 
 inline std::filesystem::path encoder_path(const std::string& name) {
   return project_file("tests/encoders/goldens/" + name);

@@ -708,6 +708,53 @@ def make_yes():
     print("gemma_reranker", len(ids("Yes")), rounded(logits[[ids("Yes")[0]]]))
 
 
+# name: class's stem, pooling, what config.json says otherwise
+BOTH_WAYS = {
+    "llama_embed": ("Llama", "mean normalised", {"model_type": "llama_bidirec", "pooling": "avg",
+                                                 "architectures": ["LlamaBidirectionalModel"]}),
+    "gte_qwen2": ("Qwen2", "last normalised", {"architectures": ["Qwen2Model"],
+                                               "auto_map": {"AutoModel": "modeling_qwen.Qwen2Model"}}),
+}
+
+
+@torch.no_grad()
+def make_both_ways(name):
+    """Decoders whose rows see all of a text, as the code beside their checkpoints lets them."""
+    stem, pooling, changes = BOTH_WAYS[name]
+    folder = HERE / "goldens" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    raw, marks = ending_bpe()
+    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=raw, **marks)
+    config = getattr(tf, f"{stem}Config")(**SIZES, num_key_value_heads=1, rope_parameters=rope(1e4),
+                                          vocab_size=len(tokenizer), pad_token_id=0, bos_token_id=None, eos_token_id=0)
+    config._attn_implementation = "eager"
+    model = getattr(tf, f"{stem}Model")(config).eval().float()
+    randomise(model, seed=len(name))
+    copy.deepcopy(model).to(torch.bfloat16).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "special_tokens_map.json").unlink(missing_ok=True)
+    save_modules(folder, pooling, [], 32)
+    own = json.loads((folder / "config.json").read_text())
+    json.dump(own | changes, open(folder / "config.json", "w"), indent=1)
+
+    def hidden(text):
+        ids = tokenizer(text, return_tensors="pt")["input_ids"]
+        return model(input_ids=ids, attention_mask=torch.zeros(1, 1, ids.shape[1], ids.shape[1])).last_hidden_state[0]
+
+    rows = [hidden(text) for text in TEXTS]
+    vectors = [each.mean(0) if pooling.startswith("mean") else each[-1] for each in rows]
+    pair = tokenizer(*TEXTS)["input_ids"]
+    json.dump({"texts": TEXTS, "tokens": tokenizer(TEXTS[0])["input_ids"], "pair": pair, "types": [0] * len(pair),
+               "hidden": rounded(rows[0]), "dim": 32, "vectors": [rounded(each / each.norm()) for each in vectors]},
+              open(folder / "expected.json", "w"))
+    print(name, sum(parameter.numel() for parameter in model.parameters()))
+
+
+def make_decoders():
+    for name in BOTH_WAYS:
+        make_both_ways(name)
+
+
 def yes_no_bpe():
     tokenizer = tokenizers.ByteLevelBPETokenizer(add_prefix_space=False)
     words = ["yes", "no", "|", "yes no |"] * 200
@@ -777,7 +824,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--converter", type=pathlib.Path)
     parser.add_argument("--only", nargs="*", default=list(MODELS))
-    parser.add_argument("--others", nargs="*", default=["make_scaled", "make_tasks", "make_nomic_moe", "make_yes"])
+    others = [make_scaled, make_tasks, make_nomic_moe, make_yes, make_decoders]
+    parser.add_argument("--others", nargs="*", default=[one.__name__ for one in others])
     parser.add_argument("--sparse", nargs="*", default=list(SPARSE))
     args = parser.parse_args()
     if args.converter:
@@ -788,7 +836,7 @@ def main():
         make_sparse(name)
     if args.sparse:
         make_bge_m3()
-    for make_one in (make_scaled, make_tasks, make_nomic_moe, make_yes):
+    for make_one in others:
         if make_one.__name__ in args.others:
             make_one()
     if args.only:

@@ -133,6 +133,7 @@ fs::path golden_of(const model::Family& family, const model::HubForm& form) {
                                                                     {"new", "new"},
                                                                     {"jina_embeddings_v3", "jina_v3"}};
   if (family.name == "jina-bert-v2") return project_file("tests/encoders/goldens/jina_v2");
+  if (family.name == "llama-embed") return project_file("tests/encoders/goldens/llama_embed");
   if (family.name == "nomic-bert-moe") return project_file("tests/encoders/goldens/nomic_moe");
   if (family.name == "jina-bert-v3" && form.model_type == "xlm-roberta") {
     return project_file("tests/encoders/goldens/jina_v3_published");

@@ -40,7 +40,9 @@ Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm, At
   }
   spec.final_norm = block.norm;
   CANDOR_ASSIGN(const auto has_no_head, formats::meta_bool(hparams.file(), kHasNoHead));
-  spec.head.is_absent = has_no_head.value_or(false);
+  CANDOR_ASSIGN(const auto is_causal, formats::meta_bool(hparams.file(), hparams.key("attention.causal")));
+  spec.is_bidirectional = !is_causal.value_or(true);
+  spec.head.is_absent = has_no_head.value_or(false) || spec.is_bidirectional;
   spec.head.tied = !spec.head.is_absent && hparams.file().find("output.weight") == nullptr;
   return spec;
 }

@@ -20,7 +20,8 @@
 namespace candor::model {
 
 // Sizes, norms, attention and a SiLU-gated feed-forward in every block; head tied where the file has no
-// "output.weight". norm decides which epsilon is read.
+// "output.weight", absent where "attention.causal" is false: such a model reads and writes nothing. norm decides which
+// epsilon is read.
 using AttentionReader = Result<backend::AttnSpec> (*)(const Hparams& hparams, int32_t dim, int32_t n_layers);
 // least_ffn 0: some blocks may have no feed-forward.
 Result<ArchSpec> read_decoder(const Hparams& hparams, backend::NormKind norm,

@@ -27,6 +27,7 @@ std::span<const Family> families() {
       lfm2_family(),     lfm2moe_family(),  granitehybrid_family(),
       falcon_h1_family(), nemotron_h_family(), nemotron_h_moe_family(), kimi_linear_family(),
       gemma4_family(),  llama4_family(),    mistral4_family(), ernie4_5_moe_family(),
+      llama_embed_family(),
       hunyuan_dense_family(), hunyuan_moe_family(), granitemoe_family(), exaone_moe_family(),
       bamba_family(),   olmo_hybrid_family(), vaultgemma_family(), flexolmo_family(), youtu_family(),
       persimmon_family(), gptneo_family(), nanochat_family(), afmoe_family(),

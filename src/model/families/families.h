@@ -29,6 +29,7 @@ const Family* find_family(std::string_view name);
 Result<const Family*> family_of(const formats::ModelFile& file);
 
 Family llama_family();
+Family llama_embed_family();
 Family qwen2_family();
 Family qwen3_family();
 Family qwen3moe_family();

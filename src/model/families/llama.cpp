@@ -3,9 +3,13 @@
 // al., 2023. With experts it is Mixtral (Jiang et al., 2024); with a window, Mistral (Jiang et al., 2023), and with one
 // in some blocks Ministral (Mistral AI, 2024) and CWM (FAIR, 2025).
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
+#include "formats/meta_list.h"
 #include "model/families/common.h"
 
 namespace candor::model {
@@ -79,11 +83,36 @@ constexpr HubForm kHub[] = {
      .flags = kHeliumFlags},
 };
 
+// Rows of a text see all of it, and their mean is its vector (Babakhin et al., "Llama-Embed-Nemotron-8B", 2025).
+Result<void> read_both_ways(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  metadata.add(fmt::format("{}.attention.causal", prefix), false);
+  constexpr std::tuple<std::string_view, uint64_t, const char*> kPoolings[] = {
+      {"avg", 1, "mean"}, {"cls", 2, "cls"}, {"last", 3, "last"}};
+  const nlohmann::json& pooling = config["pooling"];
+  for (const auto& [name, number, of_labels] : kPoolings) {
+    if (pooling != name) continue;
+    metadata.add(fmt::format("{}.pooling_type", prefix), number);
+    metadata.add_string("candor.text.label_pooling", of_labels);
+    const nlohmann::json& temperature = config["temperature"];
+    return temperature == 1.0 ? Result<void>{} : config.unsupported("temperature", temperature, "1");
+  }
+  return config.unsupported("pooling", pooling, "avg, cls or last");
+}
+
+constexpr HubForm kEmbedHub[] = {{.model_type = "llama_bidirec",
+                                  .architecture = "LlamaBidirectionalModel",
+                                  .activation = "silu",
+                                  .tensors = kHubBiased,
+                                  .ignored = kHubIgnored,
+                                  .read = read_both_ways,
+                                  .suits = suits_none,
+                                  .flags = kBiasFlags}};
+
 // rope_freqs is part of the RopeSpec; the other was written by early converters and can be computed.
 constexpr std::string_view kIgnored[] = {"rope_freqs.weight", "blk.*.attn_rot_embd"};
 
-Result<ArchSpec> read(const formats::ModelFile& file) {
-  const Hparams hparams(file, "llama");
+Result<ArchSpec> read_named(const formats::ModelFile& file, std::string_view name) {
+  const Hparams hparams(file, name);
   CANDOR_TRY(hparams.refuse_unless_zero({"attention.clamp_kqv", "attention.max_alibi_bias", "attn_logit_softcapping",
                                          "final_logit_softcapping", "use_parallel_residual"}));
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
@@ -95,12 +124,30 @@ Result<ArchSpec> read(const formats::ModelFile& file) {
   return spec;
 }
 
+Result<ArchSpec> read(const formats::ModelFile& file) {
+  return read_named(file, "llama");
+}
+
+// llama.cpp's files do not say that they are read in both directions.
+Result<ArchSpec> read_embed(const formats::ModelFile& file) {
+  CANDOR_ASSIGN(ArchSpec spec, read_named(file, "llama-embed"));
+  spec.is_bidirectional = true;
+  spec.head = {};
+  spec.head.is_absent = true;
+  return spec;
+}
+
 }  // namespace
 }  // namespace llama
 
 Family llama_family() {
   using namespace llama;
   return {"llama", read, kTensors, kIgnored, kHub};
+}
+
+Family llama_embed_family() {
+  using namespace llama;
+  return {"llama-embed", read_embed, kTensors, kIgnored, kEmbedHub};
 }
 
 }  // namespace candor::model

@@ -59,8 +59,17 @@ std::optional<std::string_view> label_tensor(std::string_view name) {
   return std::nullopt;
 }
 
+bool reads_both_ways(const json& config) {
+  if (!config.is_object()) return false;
+  if (const json causal = config.value("is_causal", json()); causal.is_boolean()) return !causal.get<bool>();
+  const json map = config.value("auto_map", json());
+  const json own = map.is_object() ? map.value("AutoModel", json()) : json();
+  return own.is_string() && own.get<std::string>().ends_with("modeling_qwen.Qwen2Model");
+}
+
 bool reads_alone(const json& config, bool has_head, bool is_tied) {
   const std::string name = class_of(config);
+  if (reads_both_ways(config)) return true;
   if (name.ends_with("ForSequenceClassification") || name.ends_with("ForTokenClassification")) return true;
   return name.ends_with("Model") && !has_head && !is_tied;
 }

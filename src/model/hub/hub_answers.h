@@ -20,7 +20,11 @@ namespace candor::model {
 // "score.weight" -> "cls.output.weight"
 std::optional<std::string_view> label_tensor(std::string_view name);
 
-// config: config.json. Whether its class writes nothing: it has labels, or neither a head nor an embedding as one.
+// config: config.json. Whether every token sees all others: it says so ("is_causal"), or its class's own code does
+// (gte-Qwen2's).
+bool reads_both_ways(const nlohmann::json& config);
+
+// Whether its class writes nothing: it has labels, or neither a head nor an embedding as one.
 bool reads_alone(const nlohmann::json& config, bool has_head, bool is_tied);
 
 // How a reranker answers.

@@ -14,6 +14,7 @@
 
 #include "formats/json_text.h"
 #include "formats/quote.h"
+#include "model/hub/hub_answers.h"
 #include "model/hub/hub_words.h"
 
 namespace candor::model {
@@ -59,6 +60,7 @@ class ReadingReader {
       : folder_(folder), prefix_(prefix), metadata_(metadata) {}
 
   Result<ReadingParts> read(const json& config) {
+    if (reads_both_ways(config)) metadata_.add(fmt::format("{}.attention.causal", prefix_), false);
     CANDOR_TRY(read_labels(config));
     CANDOR_TRY(read_modules());
     CANDOR_TRY(read_length());
