@@ -19,19 +19,18 @@
 #include "model/adapter/task_adapter.h"
 #include "model/families/families.h"
 #include "model/hub/hub_choice.h"
+#include "model/hub/hub_words.h"
 
 namespace candor::model {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxBaseConfigBytes = size_t{16} << 20;
-
 // The form of the base model's own checkpoint, or nullptr: it is a GGUF file.
 Result<const HubForm*> form_of(const formats::ModelFile& base) {
   if (base.info().format != "safetensors" || base.info().paths.empty()) return nullptr;
   const fs::path path = base.info().paths.front().parent_path() / "config.json";
-  CANDOR_ASSIGN(const nlohmann::json config, formats::read_json_file(path, kMaxBaseConfigBytes));
+  CANDOR_ASSIGN(const nlohmann::json config, formats::read_json_file(path, kMaxConfigBytes));
   CANDOR_ASSIGN(const FamilyForm chosen, choose_form(config, formats::in_quotes(path.string())));
   return chosen.form;
 }

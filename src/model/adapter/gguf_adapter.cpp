@@ -16,15 +16,6 @@ using formats::in_quotes;
 
 constexpr std::string_view kDownEnd = ".lora_a", kUpEnd = ".lora_b";
 
-// What one expert has of a tensor for all.
-TensorView expert_of(const TensorView& tensor, int32_t expert) {
-  TensorView piece = tensor;
-  piece.shape = {2, {tensor.shape[1], tensor.shape[2]}};
-  piece.n_bytes = tensor.n_bytes / static_cast<size_t>(tensor.shape[0]);
-  piece.data = tensor.data + static_cast<size_t>(expert) * piece.n_bytes;
-  return piece;
-}
-
 Result<void> add_experts(PartList& list, std::string_view name, const AdapterPart& all, int64_t n_experts) {
   if (all.down.shape.n_dims != 3 || all.up.shape.n_dims != 3 || all.down.shape[0] != n_experts ||
       all.up.shape[0] != n_experts) {
@@ -33,8 +24,8 @@ Result<void> add_experts(PartList& list, std::string_view name, const AdapterPar
   }
   for (int32_t expert = 0; expert < n_experts; ++expert) {
     AdapterPart part = all;
-    part.down = expert_of(all.down, expert);
-    part.up = expert_of(all.up, expert);
+    part.down = matrix_of(all.down, expert);
+    part.up = matrix_of(all.up, expert);
     CANDOR_TRY(list.add(name, expert, std::move(part)));
   }
   return {};

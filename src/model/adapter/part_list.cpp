@@ -22,6 +22,14 @@ TensorView rows_of(const TensorView& matrix, int64_t first, int64_t n) {
   return rows;
 }
 
+TensorView matrix_of(const TensorView& stack, int64_t number) {
+  TensorView one = stack;
+  one.shape = {2, {stack.shape[1], stack.shape[2]}};
+  one.n_bytes = stack.n_bytes / static_cast<size_t>(stack.shape[0]);
+  one.data = stack.data + static_cast<size_t>(number) * one.n_bytes;
+  return one;
+}
+
 Error PartList::refused(std::string_view name, std::string_view reason) const {
   return fail(ErrorKind::kInvalidInput,
               fmt::format("adapter {}: {} {}", in_quotes(path_.string()), in_quotes(name), reason), "adapters");

@@ -46,5 +46,7 @@ class PartList {
 
 // Rows [first, first + n) of a matrix.
 TensorView rows_of(const TensorView& matrix, int64_t first, int64_t n);
+// One of the matrices of [n, rows, columns].
+TensorView matrix_of(const TensorView& stack, int64_t number);
 
 }  // namespace candor::model

@@ -11,6 +11,7 @@
 #include "formats/json_text.h"
 #include "formats/quote.h"
 #include "model/hub/hub_names.h"
+#include "model/hub/hub_words.h"
 #include "tensor/dtype.h"
 
 namespace candor::model {
@@ -21,18 +22,8 @@ using formats::in_quotes;
 using formats::safetensors::SafetensorsFile;
 using nlohmann::json;
 
-constexpr size_t kMostConfigBytes = size_t{16} << 20;
 constexpr std::string_view kDown = ".parametrizations.weight.0.lora_A";
 constexpr std::string_view kUp = ".parametrizations.weight.0.lora_B";
-
-// One of the matrices of [tasks, rows, columns].
-TensorView matrix_of(const TensorView& all, int64_t number) {
-  TensorView one = all;
-  one.shape = {2, {all.shape[1], all.shape[2]}};
-  one.n_bytes = all.n_bytes / static_cast<size_t>(all.shape[0]);
-  one.data = all.data + static_cast<size_t>(number) * one.n_bytes;
-  return one;
-}
 
 std::vector<float> values_of(const TensorView& tensor) {
   std::vector<float> values(static_cast<size_t>(tensor.shape.n_elements()));
@@ -57,12 +48,12 @@ std::optional<std::string> place_of(const Family& family, std::string_view modul
 }  // namespace
 
 bool has_tasks(const fs::path& folder) {
-  const auto config = formats::read_json_file(folder / "config.json", kMostConfigBytes);
+  const auto config = formats::read_json_file(folder / "config.json", kMaxConfigBytes);
   return config && config->is_object() && config->contains("lora_adaptations");
 }
 
 Result<void> TaskAdapterReader::read_config() {
-  CANDOR_ASSIGN(const json config, formats::read_json_file(folder_ / "config.json", kMostConfigBytes));
+  CANDOR_ASSIGN(const json config, formats::read_json_file(folder_ / "config.json", kMaxConfigBytes));
   const json tasks = config.is_object() ? config.value("lora_adaptations", json()) : json();
   const auto at = std::ranges::find(tasks, json(std::string(task_)));
   if (!tasks.is_array() || at == tasks.end()) {
