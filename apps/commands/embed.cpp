@@ -20,6 +20,7 @@
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
 #include "candor/info.h"
+#include "serve/core/json_body.h"
 #include "serve/core/reading_fields.h"
 
 namespace candor::apps {
@@ -92,10 +93,6 @@ Pooling pooling_of(const EmbedOptions& options) {
   return name == "cls" ? Pooling::kFirst : Pooling::kModel;
 }
 
-std::string one_line(const nlohmann::ordered_json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 std::string line_of(const EmbedOptions& options, size_t index, const ReadText& read) {
   const std::string numbers = fmt::format("[{}]", fmt::join(read.numbers, ","));  // as few digits as tell floats apart
   if (!options.reading.json) return numbers + "\n";
@@ -106,20 +103,20 @@ std::string line_of(const EmbedOptions& options, size_t index, const ReadText& r
 // "engine:0.31 small:0.22", heaviest first; of words that hold a space or a colon, with quotes.
 std::string words_of(const Engine& engine, const EmbedOptions& options, size_t index, ReadText read) {
   std::ranges::stable_sort(read.words, std::greater{}, &WordWeight::weight);
-  nlohmann::json list = nlohmann::json::array();
+  serve::Json list = serve::Json::array();
   std::string line;
   for (const WordWeight& word : read.words) {
     const auto text = engine.detokenize(std::span(&word.token, 1));
     const std::string shown = text ? *text : std::string();
     list.push_back({{"index", word.token}, {"token", shown}, {"value", word.weight}});
     const bool is_plain = !shown.empty() && shown.find_first_of(" :\"\t\n") == std::string::npos;
-    line += fmt::format("{}{}:{:.4g}", line.empty() ? "" : " ", is_plain ? shown : one_line(list.back()["token"]),
+    line += fmt::format("{}{}:{:.4g}", line.empty() ? "" : " ", is_plain ? shown : serve::to_text(list.back()["token"]),
                         word.weight);
   }
   if (!options.reading.json) return line + "\n";
-  nlohmann::ordered_json object = {{"index", index}, {"sparse", list}, {"tokens", read.n_tokens}};
+  serve::Json object = {{"index", index}, {"sparse", list}, {"tokens", read.n_tokens}};
   if (read.n_cut > 0) object["cut_tokens"] = read.n_cut;
-  return one_line(object) + "\n";
+  return serve::to_text(object) + "\n";
 }
 
 // Where vectors are cut to `width` numbers and go.

@@ -125,6 +125,27 @@ Result<EmbeddingRequest> parse_cohere(const Json& body, const RequestTerms& term
   return result;
 }
 
+// What is made of a text where that is not the vector that a body may choose.
+struct Kind {
+  Pooling pooling = Pooling::kNone;
+  PromptRows rows = PromptRows::kNone;
+};
+
+// "inputs" and what read_reading() reads.
+Result<EmbeddingRequest> parse_inputs(const Json& body, const RequestTerms& terms, Kind kind, VectorsWriter write) {
+  Fields fields(body);
+  EmbeddingRequest result;
+  check_model(fields, terms.limits(), result.model);
+  ReadingTerms reading = read_reading(fields, terms.limits(), result.warnings);
+  reading.base.pooling = kind.pooling;
+  reading.base.rows = kind.rows;
+  add_inputs(fields, "inputs", reading, result);
+  settle_unknown(fields, terms.limits(), result.warnings);
+  if (fields.fault()) return *fields.fault();
+  result.write = std::move(write);
+  return result;
+}
+
 }  // namespace
 
 Result<EmbeddingRequest> parse_embed(const Json& body, const RequestTerms& terms) {
@@ -140,43 +161,24 @@ Result<EmbeddingRequest> parse_embed(const Json& body, const RequestTerms& terms
 }
 
 Result<EmbeddingRequest> parse_embed_sparse(const Json& body, const RequestTerms& terms) {
-  Fields fields(body);
-  EmbeddingRequest result;
-  check_model(fields, terms.limits(), result.model);
-  ReadingTerms reading = read_reading(fields, terms.limits(), result.warnings);
-  reading.base.pooling = Pooling::kSparse;
-  add_inputs(fields, "inputs", reading, result);
-  settle_unknown(fields, terms.limits(), result.warnings);
-  if (fields.fault()) return *fields.fault();
-  result.write = [](const ReadTexts& read) {
+  return parse_inputs(body, terms, {.pooling = Pooling::kSparse}, [](const ReadTexts& read) {
     Json texts = Json::array();
     for (const std::vector<WordWeight>& words : read.sparse) {
       Json& text = texts.emplace_back(Json::array());
       for (const WordWeight& word : words) text.push_back({{"index", word.token}, {"value", word.weight}});
     }
     return to_text(texts);
-  };
-  return result;
+  });
 }
 
 Result<EmbeddingRequest> parse_embed_all(const Json& body, const RequestTerms& terms) {
-  Fields fields(body);
-  EmbeddingRequest result;
-  check_model(fields, terms.limits(), result.model);
-  ReadingTerms reading = read_reading(fields, terms.limits(), result.warnings);
-  reading.base.pooling = Pooling::kNone;
-  reading.base.rows = PromptRows::kVectors;
-  add_inputs(fields, "inputs", reading, result);
-  settle_unknown(fields, terms.limits(), result.warnings);
-  if (fields.fault()) return *fields.fault();
-  result.write = [](const ReadTexts& read) {
+  return parse_inputs(body, terms, {.rows = PromptRows::kVectors}, [](const ReadTexts& read) {
     Json texts = Json::array();
     for (size_t i = 0; i < read.vectors.size(); ++i) {
       texts.push_back(rows_of(read.vectors[i], static_cast<size_t>(read.n_tokens[i])));
     }
     return to_text(texts);
-  };
-  return result;
+  });
 }
 
 Result<EmbeddingRequest> parse_similarity(const Json& body, const RequestTerms& terms) {
