@@ -244,6 +244,17 @@ def vectors_of(model, tokenizer, name):
     return [rounded(row) for row in rows]
 
 
+def with_marks(settings, stem, tokenizer, marks):
+    """Settings of a model whose vocabulary and marks are the tokenizer's."""
+    ids = {key: tokenizer.convert_tokens_to_ids(text) for key, text in marks.items()}
+    settings = dict(settings, vocab_size=len(tokenizer), pad_token_id=ids["pad_token"],
+                    bos_token_id=ids.get("bos_token", ids.get("cls_token")),
+                    eos_token_id=ids.get("eos_token", ids.get("sep_token")))
+    if stem == "ModernBert":
+        settings.update(cls_token_id=ids["cls_token"], sep_token_id=ids["sep_token"])
+    return settings
+
+
 @torch.no_grad()
 def make(name, has_converter):
     stem, settings, ending, make_tokenizer, n_labels, pooling, dense = MODELS[name]
@@ -252,12 +263,7 @@ def make(name, has_converter):
     folder.mkdir(parents=True)
     raw, marks = make_tokenizer()
     tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=raw, **marks)
-    ids = {key: tokenizer.convert_tokens_to_ids(text) for key, text in marks.items()}
-    settings = dict(settings, vocab_size=len(tokenizer), pad_token_id=ids["pad_token"],
-                    bos_token_id=ids.get("bos_token", ids.get("cls_token")),
-                    eos_token_id=ids.get("eos_token", ids.get("sep_token")))
-    if stem == "ModernBert":
-        settings.update(cls_token_id=ids["cls_token"], sep_token_id=ids["sep_token"])
+    settings = with_marks(settings, stem, tokenizer, marks)
     if n_labels:
         settings["id2label"] = {i: f"label {i}" for i in range(n_labels)}
     config = getattr(tf, f"{stem}Config")(**settings)
@@ -350,12 +356,7 @@ def make_sparse(name):
     shutil.rmtree(folder, ignore_errors=True)
     raw, marks = make_tokenizer()
     tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=raw, model_max_length=92, **marks)
-    ids = {key: tokenizer.convert_tokens_to_ids(text) for key, text in marks.items()}
-    settings = dict(settings, vocab_size=len(tokenizer), pad_token_id=ids["pad_token"],
-                    bos_token_id=ids.get("bos_token", ids.get("cls_token")),
-                    eos_token_id=ids.get("eos_token", ids.get("sep_token")))
-    if stem == "ModernBert":
-        settings.update(cls_token_id=ids["cls_token"], sep_token_id=ids["sep_token"])
+    settings = with_marks(settings, stem, tokenizer, marks)
     model = getattr(tf, f"{stem}ForMaskedLM")(getattr(tf, f"{stem}Config")(**settings)).eval().float()
     randomise(model, seed=len(name))
     model.tie_weights()
