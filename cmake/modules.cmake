@@ -167,7 +167,7 @@ function(candor_add_module module deps nested)
       candor_compile_together(${target})
     endif()
     # Beast and JSON templates cost minutes at -O3, and none of this is where time goes.
-    if(module MATCHES "^(serve|net|capi|hub|model|receipt)")
+    if(module MATCHES "^(serve|net|capi|hub|model|receipt|formats|sandbox|merge|prefix_store|engine/(open|request|disk)|obs)")
       candor_compile_quickly(${target})
       if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         target_compile_options(${target} PRIVATE -Wno-mismatched-new-delete)  # gcc 12, falsely, at Asio's coroutine frames
