@@ -46,8 +46,8 @@ constexpr size_t scale_byte_at(const PackedFormat& f, int i, int row) {
 
 template <class Block>
 constexpr bool kHasPackedFormat =
-    Block::kFamily != KernelFamily::kFloats && Block::kFamily != KernelFamily::kScaledRows &&
-    Block::kFamily != KernelFamily::kFloatBlocks;
+    Block::kFamily != KernelFamily::kFloats&& Block::kFamily != KernelFamily::kScaledRows&& Block::kFamily !=
+    KernelFamily::kFloatBlocks&& Block::kFamily != KernelFamily::kGrids;
 
 template <class Block>
 constexpr const PackedFormat* packed_format_of() {
@@ -58,7 +58,7 @@ constexpr const PackedFormat* packed_format_of() {
   }
 }
 
-// nullptr for float types, scaled rows, blocks of floats and unknown ones.
+// nullptr for float types, scaled rows, blocks of floats, grids and unknown ones.
 constexpr const PackedFormat* find_packed_format(DType dtype) {
   const PackedFormat* found = nullptr;
   visit_block(
@@ -103,16 +103,19 @@ constexpr size_t kFloatBlockHeader = kPanelRows * sizeof(float);
 constexpr size_t kFloatBlockBytes = kFloatBlockHeader + size_t{kPanelRows} * kFloatBlockDepth;
 static_assert(kFloatBlockBytes == kPanelRows * sizeof(quant::BlockFP8));
 
-// Packing keeps the file's bytes; rebased blocks have scales of their own.
+// Packing keeps the file's bytes. Rebased blocks have scales of their own; TQ1_0 takes the 2 bits of TQ2_0 for a
+// weight, and a d that holds for more than 32 of Q1_0 and Q2_0 is repeated: a third more at most.
 template <class... Blocks>
 constexpr bool all_keep_their_size(BlockList<Blocks...>) {
   const auto keeps = []<class Block>(BlockType<Block>) {
     if constexpr (!kHasPackedFormat<Block>) {
       return true;
     } else {
-      constexpr PackedFormat kFormat = Block::kPacked;
-      const bool is_new = kFormat.values == CodeValues::kRebased;
-      return is_new || unit_bytes(kFormat, kUnit) == kPanelRows * sizeof(Block) * kUnit / Block::kElements;
+      constexpr size_t kPackedBytes = unit_bytes(Block::kPacked, kUnit);
+      constexpr size_t kFileBytes = kPanelRows * sizeof(Block) * kUnit / Block::kElements;
+      constexpr bool kMayGrow = Block::kPacked.values == CodeValues::kRebased || Block::kType == DType::kTQ1_0 ||
+                                Block::kType == DType::kQ1_0 || Block::kType == DType::kQ2_0;
+      return kMayGrow ? kPackedBytes <= kFileBytes * 4 / 3 : kPackedBytes == kFileBytes;
     }
   };
   return (keeps(BlockType<Blocks>{}) && ...);

@@ -7,6 +7,7 @@
 #include "base/half.h"
 #include "kernels/interleave.h"
 #include "kernels/packed_format.h"
+#include "kernels/packed_grid.h"
 #include "kernels/row_unit.h"
 #include "tensor/quant/block_format.h"
 #include "tensor/quant/fp8.h"
@@ -28,6 +29,10 @@ bool is_float_blocks(DType dtype) {
   return family_of(dtype) == KernelFamily::kFloatBlocks;
 }
 
+bool is_grid(DType dtype) {
+  return family_of(dtype) == KernelFamily::kGrids;
+}
+
 int64_t row_bytes(const WeightShape& shape) {
   return static_cast<int64_t>(candor::row_bytes(dtype_info(shape.dtype), shape.n_in));
 }
@@ -41,6 +46,9 @@ size_t raw_panel_bytes(const WeightShape& shape) {
     return kScaledRowsHeader + static_cast<size_t>(kPanelRows * scaled_rows_depth(shape.n_in));
   }
   if (is_float_blocks(shape.dtype)) return static_cast<size_t>(shape.n_in / kFloatBlockDepth) * kFloatBlockBytes;
+  if (is_grid(shape.dtype)) {
+    return static_cast<size_t>(shape.n_in / kUnit) * grid_unit_bytes(grid_format_of(shape.dtype));
+  }
   const PackedFormat& format = *find_packed_format(shape.dtype);
   const int tail = static_cast<int>(shape.n_in % kUnit);
   const size_t whole = static_cast<size_t>(shape.n_in / kUnit) * unit_bytes(format, kUnit);
@@ -184,16 +192,18 @@ Encoding encoding_of(DType dtype) {
   if (dtype == DType::kBF16 || is_float_blocks(dtype)) return Encoding::kBf16;
   if (is_float(dtype)) return Encoding::kF32;
   if (is_scaled_rows(dtype)) return Encoding::kQ8Row;
+  if (is_grid(dtype)) return Encoding::kQ8x256;
   return find_packed_format(dtype)->is_super ? Encoding::kQ8x256 : Encoding::kQ8x32;
 }
 
 void pack_panels(const WeightShape& shape, const std::byte* src, int64_t panel_begin, int64_t panel_end,
                  std::byte* dst) {
   const size_t bytes = panel_bytes(shape);
-  const auto pack = is_float(shape.dtype)         ? pack_float_panel
-                    : is_scaled_rows(shape.dtype) ? pack_scaled_rows
+  const auto pack = is_float(shape.dtype)          ? pack_float_panel
+                    : is_scaled_rows(shape.dtype)  ? pack_scaled_rows
                     : is_float_blocks(shape.dtype) ? pack_float_blocks
-                                                  : pack_block_panel;
+                    : is_grid(shape.dtype)         ? pack_grid_panel
+                                                   : pack_block_panel;
   for (int64_t p = panel_begin; p < panel_end; ++p) {
     std::byte* panel = dst + static_cast<size_t>(p) * bytes;
     const bool is_last = (p + 1) * kPanelRows > shape.n_out;
@@ -213,6 +223,7 @@ void decode_packed_row(const WeightShape& shape, const std::byte* packed, int64_
   }
   if (is_scaled_rows(shape.dtype)) return decode_scaled_row(shape, panel, lane, dst);
   if (is_float_blocks(shape.dtype)) return decode_float_blocks(shape, panel, lane, dst);
+  if (is_grid(shape.dtype)) return decode_grid_row(shape, panel, lane, dst);
   const PackedFormat& format = *find_packed_format(shape.dtype);
   RowUnit unit{};
   for (int64_t k = 0; k < shape.n_in; k += kUnit) {

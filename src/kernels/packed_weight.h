@@ -4,8 +4,10 @@
 // contiguous piece of memory, panels follow one another: decode is one sequential stream of bytes. Inside a panel,
 // k runs in units of 256 (the last of a 32-block format may be shorter), each [scales][bit planes of the codes]
 // for the integer formats; floats lie as [k][16] (F32, F16) or [k / 2][16][2] (BF16, the order of an AMX B tile).
-// Rows with one scale: [scales][codes of all k]; FP8: units of 128 k. Packing is exact: codes, scales and size are the
-// file's (plus the padding to 16 rows). Q4_K_FAST has the file's codes under scales of its own, 148 bytes for 144.
+// Rows with one scale: [scales][codes of all k]; FP8: units of 128 k. Packing is exact: codes and scales are the
+// file's, and so is the size, plus the padding to 16 rows; of TQ1_0, Q1_0 and Q2_0 it is up to a third more, of IQ1 and
+// IQ2 up to 8 % (packed_format.h, packed_grid.h). Q4_K_FAST has the file's codes under scales of its own, 148 bytes for
+// 144.
 // Functions here are pure and may run on any thread; different panels may be packed by different threads.
 
 #include <cstddef>
@@ -23,8 +25,8 @@ inline constexpr size_t kPackedAlignment = 64;
 enum class Encoding : uint8_t {
   kF32,     // as they are: F32, F16 weights
   kBf16,    // rounded to bf16, kept as f32: BF16, FP8 weights
-  kQ8x256,  // int8, one f32 scale per 256, sums per 16: Q2_K..Q6_K, IQ4_XS
-  kQ8x32,   // int8, one f32 scale per 32, sums per 32: Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4
+  kQ8x256,  // int8, one f32 scale per 256, sums per 16: Q2_K..Q6_K, IQ1_S..IQ4_XS, TQ
+  kQ8x32,   // int8, one f32 scale per 32, sums per 32: Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q1_0, Q2_0, IQ4_NL, MXFP4
   kQ8Row,   // int8, one f32 scale and one sum for the row: W8A8
 };
 inline constexpr Encoding kEncodings[] = {Encoding::kF32, Encoding::kBf16, Encoding::kQ8x256, Encoding::kQ8x32,

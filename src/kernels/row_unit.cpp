@@ -108,6 +108,7 @@ void pack_scales(const PackedFormat& format, const RowUnit& row, uint8_t* dst) {
       std::memcpy(dst, s, static_cast<size_t>(format.scale_bytes));
       return;
     case SubScales::kNone:
+    case SubScales::kOnes:
       return;
   }
 }
@@ -137,6 +138,9 @@ void read_scales(const PackedFormat& format, const uint8_t* bytes, int row, RowU
         break;
       case SubScales::kBytes:
         dst.scales[j] = u8(at(j));
+        break;
+      case SubScales::kOnes:
+        dst.scales[j] = 1;
         break;
       case SubScales::kNone:
         break;
@@ -184,6 +188,7 @@ void read_header(const PackedFormat& format, const uint8_t* src, int n_k, int ro
 int weight_of(const PackedFormat& format, uint8_t code) {
   if (format.values == CodeValues::kFp4) return quant::kFp4TwiceValues[code];
   if (format.values == CodeValues::kIq4) return quant::kIq4Values[code];
+  if (format.values == CodeValues::kSigns) return 2 * code - 1;
   return code - format.offset;
 }
 

@@ -13,25 +13,10 @@ namespace {
 
 // Known by size only: no weight may have them.
 constexpr std::array kOthers = {
-    DTypeInfo{DType::kQ8_1, "Q8_1", 32, 36, false},
-    DTypeInfo{DType::kQ8_K, "Q8_K", 256, 292, false},
-    DTypeInfo{DType::kIQ2_XXS, "IQ2_XXS", 256, 66, false},
-    DTypeInfo{DType::kIQ2_XS, "IQ2_XS", 256, 74, false},
-    DTypeInfo{DType::kIQ3_XXS, "IQ3_XXS", 256, 98, false},
-    DTypeInfo{DType::kIQ1_S, "IQ1_S", 256, 50, false},
-    DTypeInfo{DType::kIQ3_S, "IQ3_S", 256, 110, false},
-    DTypeInfo{DType::kIQ2_S, "IQ2_S", 256, 82, false},
-    DTypeInfo{DType::kI8, "I8", 1, 1, false},
-    DTypeInfo{DType::kI16, "I16", 1, 2, false},
-    DTypeInfo{DType::kI32, "I32", 1, 4, false},
-    DTypeInfo{DType::kI64, "I64", 1, 8, false},
-    DTypeInfo{DType::kF64, "F64", 1, 8, false},
-    DTypeInfo{DType::kIQ1_M, "IQ1_M", 256, 56, false},
-    DTypeInfo{DType::kTQ1_0, "TQ1_0", 256, 54, false},
-    DTypeInfo{DType::kTQ2_0, "TQ2_0", 256, 66, false},
-    DTypeInfo{DType::kNVFP4, "NVFP4", 64, 36, false},
-    DTypeInfo{DType::kQ1_0, "Q1_0", 128, 18, false},
-    DTypeInfo{DType::kQ2_0, "Q2_0", 64, 18, false},
+    DTypeInfo{DType::kQ8_1, "Q8_1", 32, 36, false},     DTypeInfo{DType::kQ8_K, "Q8_K", 256, 292, false},
+    DTypeInfo{DType::kI8, "I8", 1, 1, false},           DTypeInfo{DType::kI16, "I16", 1, 2, false},
+    DTypeInfo{DType::kI32, "I32", 1, 4, false},         DTypeInfo{DType::kI64, "I64", 1, 8, false},
+    DTypeInfo{DType::kF64, "F64", 1, 8, false},         DTypeInfo{DType::kNVFP4, "NVFP4", 64, 36, false},
     DTypeInfo{DType::kF8_E4M3, "F8_E4M3", 1, 1, false},
 };
 

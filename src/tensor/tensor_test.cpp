@@ -89,7 +89,9 @@ TEST(dtype, products_have_the_arithmetic_of_their_weights) {
   };
   expect(Arithmetic::kF32, "f32", {kF32, kF16});
   expect(Arithmetic::kBf16, "bf16", {kBF16, kFP8});
-  expect(Arithmetic::kInt8, "int8", {kQ4_0, kQ8_0, kQ2_K, kQ4_K, kQ6_K, kIQ4_NL, kIQ4_XS, kMXFP4, kW8A8, kQ4_KFast});
+  expect(
+      Arithmetic::kInt8, "int8",
+      {kQ4_0, kQ8_0, kQ2_K, kQ4_K, kQ6_K, kIQ4_NL, kIQ4_XS, kIQ1_M, kIQ3_S, kTQ1_0, kQ1_0, kMXFP4, kW8A8, kQ4_KFast});
 }
 
 TEST(decode, gives_the_bits_of_an_independent_implementation) {
@@ -150,6 +152,20 @@ float largest_relative_error(DType dtype) {
       return 0.036f;
     case DType::kMXFP4:
       return 0.26f;
+    case DType::kIQ3_XXS:
+    case DType::kIQ3_S:
+      return 0.55f;
+    case DType::kIQ2_XXS:
+    case DType::kIQ2_XS:
+    case DType::kIQ2_S:
+    case DType::kIQ1_S:
+    case DType::kIQ1_M:
+    case DType::kQ1_0:
+      return 1.0f;
+    case DType::kTQ1_0:
+    case DType::kTQ2_0:
+    case DType::kQ2_0:
+      return 0.51f;
     default:
       return 0.18f;
   }

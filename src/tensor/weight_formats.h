@@ -10,7 +10,12 @@
 #include "base/error.h"
 #include "tensor/dtype.h"
 #include "tensor/quant/block_format.h"
+#include "tensor/quant/few_bits.h"
 #include "tensor/quant/fp8.h"
+#include "tensor/quant/grid.h"
+#include "tensor/quant/iq1.h"
+#include "tensor/quant/iq2.h"
+#include "tensor/quant/iq3.h"
 #include "tensor/quant/iq4.h"
 #include "tensor/quant/mxfp4.h"
 #include "tensor/quant/q2_k.h"
@@ -25,6 +30,7 @@
 #include "tensor/quant/q6_k.h"
 #include "tensor/quant/q8_0.h"
 #include "tensor/quant/scalar_formats.h"
+#include "tensor/quant/ternary.h"
 #include "tensor/quant/unit_codes.h"
 #include "tensor/quant/w8a8.h"
 
@@ -49,8 +55,19 @@ using WeightBlocks = BlockList<
     quant::BlockQ4_K,
     quant::BlockQ5_K,
     quant::BlockQ6_K,
+    quant::BlockIQ1_S,
+    quant::BlockIQ1_M,
+    quant::BlockIQ2_XXS,
+    quant::BlockIQ2_XS,
+    quant::BlockIQ2_S,
+    quant::BlockIQ3_XXS,
+    quant::BlockIQ3_S,
     quant::BlockIQ4_NL,
     quant::BlockIQ4_XS,
+    quant::BlockTQ1_0,
+    quant::BlockTQ2_0,
+    quant::BlockQ1_0,
+    quant::BlockQ2_0,
     quant::BlockMXFP4,
     quant::BlockW8A8,
     quant::BlockFP8,
@@ -116,6 +133,9 @@ concept IsFloat = Block::kFamily == KernelFamily::kFloats;
 template <class Block>
 concept IsFloatBlock = Block::kFamily == KernelFamily::kFloatBlocks;
 
+template <class Block>
+concept IsGrid = Block::kFamily == KernelFamily::kGrids;
+
 // Codes may be NaN too.
 template <class Block>
 concept CheckedBlock = requires(const Block& block) {
@@ -134,6 +154,10 @@ constexpr bool is_complete() {
     static_assert(CheckedFloat<Block>, "a float needs kExponentBits: its values are checked");
   } else if constexpr (IsFloatBlock<Block>) {
     static_assert(CheckedBlock<Block>, "a block of floats needs is_sound(): its codes and scale are checked");
+  } else if constexpr (IsGrid<Block>) {
+    static_assert(GridBlock<Block> && CheckedBlock<Block>,
+                  "a block of a grid needs kGrid, parse_grid() and build_grid()");
+    static_assert(Block::kGrid.dtype == Block::kType && Block::kElements == kSuperBlock);
   } else {
     static_assert(PackedBlock<Block>, "a block needs kPacked of its own type and parse_block()");
     static_assert(CheckedScales<Block>, "scale_fields() must name each f16 of the block: they are checked");

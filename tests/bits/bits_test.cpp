@@ -70,7 +70,12 @@ constexpr Pinned kPinned[] = {
     {DType::kQ6_K, 80, 0x059f23298ebdb7edull},      {DType::kIQ4_NL, 64, 0xeb8f4a19f8097bd1ull},
     {DType::kIQ4_XS, 64, 0x95201ecfd8b65bacull},    {DType::kMXFP4, 64, 0x9b2db165856bd921ull},
     {DType::kQ4_KFast, 128, 0x319887b8d6279e59ull}, {DType::kW8A8, 64, 0xc0f2bdcb1b573c79ull},
-    {DType::kFP8, 64, 0x1e79b10f4b030e16ull},
+    {DType::kFP8, 64, 0x1e79b10f4b030e16ull},       {DType::kIQ1_S, 64, 0x50aeb8af8f6d6d82ull},
+    {DType::kIQ1_M, 64, 0xdb7eabc9638a6e10ull},     {DType::kIQ2_XXS, 64, 0x973a2b194db6ee49ull},
+    {DType::kIQ2_XS, 64, 0x3e8c91bcac2fc420ull},    {DType::kIQ2_S, 64, 0x1c1a67f5e3bdbf98ull},
+    {DType::kIQ3_XXS, 64, 0x3596fc5ef6aab22eull},   {DType::kIQ3_S, 64, 0xafa962daab3222f5ull},
+    {DType::kTQ1_0, 64, 0x140ab9837ab23b97ull},     {DType::kTQ2_0, 64, 0x140ab9837ab23b97ull},
+    {DType::kQ1_0, 128, 0x5ad5acc146bfddbdull},     {DType::kQ2_0, 64, 0x98431132ff640aa3ull},
 };
 
 template <class... Blocks>

@@ -15,8 +15,10 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "support/block_reach.h"
 #include "tensor/encode.h"
 #include "tensor/tensor_view.h"
+#include "tensor/weight_formats.h"
 
 namespace candor::testing {
 
@@ -54,44 +56,12 @@ struct ScaleFields {
 };
 
 inline ScaleFields scale_fields(DType dtype) {
-  switch (dtype) {
-    case DType::kQ4_0:
-      return {0, -1, 8};
-    case DType::kQ4_1:
-      return {0, 2, 15};
-    case DType::kQ5_0:
-      return {0, -1, 16};
-    case DType::kQ5_1:
-      return {0, 2, 31};
-    case DType::kQ8_0:
-      return {0, -1, 128};
-    case DType::kQ2_K:
-      return {80, 82, 45};
-    case DType::kQ3_K:
-      return {108, -1, 128};
-    case DType::kQ4_K:
-    case DType::kQ4_KFast:
-      return {0, 2, 945};
-    case DType::kQ5_K:
-      return {0, 2, 1953};
-    case DType::kQ6_K:
-      return {208, -1, 4096};
-    case DType::kIQ4_NL:
-      return {0, -1, 127};
-    case DType::kIQ4_XS:
-      return {0, -1, 4064};
-    case DType::kF32:
-    case DType::kF16:
-    case DType::kBF16:
-    case DType::kMXFP4:
-    case DType::kW8A8:
-    case DType::kFP8:
-      return {-1, -1, 1};
-    default:
-      break;
-  }
-  CANDOR_CHECK(false);  // a weight format without a row here
-  return {};
+  ScaleFields fields{-1, -1, reach_of(dtype)};
+  with_block(dtype, [&]<class Block>(BlockType<Block>) {
+    fields.first = Block::scale_fields().scale;
+    fields.second = Block::scale_fields().min;
+  });
+  return fields;
 }
 
 inline void put_f16(std::byte* at, float value) {
@@ -127,6 +97,13 @@ inline void random_block(DType dtype, SplitMix& rng, float amplitude, std::byte*
       if ((block[i] & std::byte{0x7f}) == std::byte{0x7f}) block[i] ^= std::byte{1};
     }
     std::memcpy(block, &d, sizeof d);
+  }
+  if (dtype == DType::kIQ1_M) {  // a nibble of its f16 in each of the last four words
+    const f16 d = f32_to_f16(scale);
+    for (int i = 0; i < 4; ++i) {
+      const auto nibble = static_cast<std::byte>(((d >> (4 * i)) & 15) << 4);
+      block[49 + 2 * i] = (block[49 + 2 * i] & std::byte{15}) | nibble;
+    }
   }
   // The E8M0 exponent: twice the largest code is 12 at 2^(e - 128).
   if (dtype == DType::kMXFP4) {

@@ -51,10 +51,10 @@ TEST(cpu_backend, says_what_it_runs_on) {
 TEST(upload, a_type_that_has_no_decoder_is_refused_by_name_with_the_list) {
   OwnedTensor tensor = tensor_of("blk.3.ffn_up.weight", DType::kF32, {2, 256}, std::vector<float>(512, 1.0f));
   TensorView view = tensor.view();
-  view.dtype = DType::kIQ2_XXS;
+  view.dtype = DType::kNVFP4;
   const std::string message = refusal(view, WeightRole::kLinear);
   EXPECT_NE(message.find("blk.3.ffn_up.weight"), std::string::npos) << message;
-  EXPECT_NE(message.find("IQ2_XXS"), std::string::npos) << message;
+  EXPECT_NE(message.find("NVFP4"), std::string::npos) << message;
   EXPECT_NE(message.find("Q4_K"), std::string::npos) << message;
 }
 
@@ -107,6 +107,16 @@ TEST(upload, scales_that_are_not_finite_are_refused_in_every_block_format) {
       EXPECT_NE(message.find("scale in row 17"), std::string::npos) << info.name << ": " << message;
     }
   }
+}
+
+TEST(upload, a_scale_that_is_spread_over_words_is_refused_where_it_is_not_finite) {
+  OwnedTensor tensor = random_tensor("w", DType::kIQ1_M, {20, 512}, 3);
+  EXPECT_EQ(refusal(tensor.view(), WeightRole::kLinear), "accepted");
+  std::byte* end = tensor.bytes() + 18 * tensor.view().row_bytes();
+  end[-1] = (end[-1] & std::byte{15}) | std::byte{0x70};  // the f16's highest nibble, and the next one
+  end[-3] = (end[-3] & std::byte{15}) | std::byte{0xc0};
+  const std::string message = refusal(tensor.view(), WeightRole::kLinear);
+  EXPECT_NE(message.find("scale in row 17"), std::string::npos) << message;
 }
 
 TEST(upload, a_row_scale_that_is_not_finite_is_refused) {

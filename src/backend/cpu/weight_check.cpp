@@ -60,7 +60,7 @@ bool is_bad_row(const TensorView& tensor, int64_t row) {
       bad = any_full_exponent(src, n, Block::kExponentBits);
     } else if constexpr (quant::ScaledRow<Block>) {
       bad = any_full_exponent(src, 1, quant::BlockF32::kExponentBits);
-    } else if constexpr (quant::IsFloatBlock<Block>) {
+    } else if constexpr (quant::CheckedBlock<Block>) {
       bad = any_unsound<Block>(src, n / Block::kElements);
     } else {
       bad = any_bad_scale<Block>(src, n / Block::kElements);

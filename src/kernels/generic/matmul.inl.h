@@ -18,6 +18,7 @@ constexpr size_t kStreamAheadOfBytes = 2304;
 // clang-format off
 #include "kernels/generic/row_tiles.inl.h"
 #include "kernels/generic/matmul_blocks.inl.h"
+#include "kernels/generic/matmul_grids.inl.h"
 #include "kernels/generic/matmul_floats.inl.h"
 // clang-format on
 
@@ -162,11 +163,13 @@ inline void multiply_tiles(const MatmulChunk<Product>& chunk, const Source& weig
 template <class Product>
 inline void multiply_panels(const MatmulChunk<Product>& chunk, const uint8_t* src, size_t apart, int n_k,
                             const std::byte* tiles, float* acc, PrefetcherOf<Product>& prefetcher) {
-  if (chunk.is_read()) {
-    const auto weights = Product::read(src, apart, n_k, chunk.n_panels, chunk.units);
-    return multiply_tiles<Product, 1>(chunk, weights, n_k, tiles, acc, prefetcher);
+  if constexpr (Product::kReadTiles > 0) {
+    if (chunk.is_read()) {
+      const auto weights = Product::read(src, apart, n_k, chunk.n_panels, chunk.units);
+      return multiply_tiles<Product, 1>(chunk, weights, n_k, tiles, acc, prefetcher);
+    }
   }
-  constexpr int kLeast = least_of_several(Product::kRows);
+  constexpr int kLeast = Product::kReadTiles > 0 ? least_of_several(Product::kRows) : 1;
   const auto weights = Product::unpack(src, apart, n_k, chunk.n_panels, chunk.units, prefetcher);
   multiply_tiles<Product, kLeast>(chunk, weights, n_k, tiles, acc, prefetcher);
 }
@@ -243,6 +246,8 @@ inline bool multiply_if(const MatmulArgs& a) {
     if (a.shape.dtype != Block::kType) return false;
     if constexpr (family == KernelFamily::kFloats) {
       multiply<FloatProduct<Block::kType>>(a);
+    } else if constexpr (family == KernelFamily::kGrids) {
+      multiply<GridProduct<Block::kType>>(a);
     } else {
       multiply<BlockProduct<Block::kType>>(a);
     }

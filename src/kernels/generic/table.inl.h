@@ -26,6 +26,8 @@ inline void matmul(const MatmulArgs& a) {
       return multiply_scaled_rows(a);
     case KernelFamily::kFloatBlocks:
       return multiply_float_blocks(a);
+    case KernelFamily::kGrids:
+      return multiply_grids(a);
   }
 }
 

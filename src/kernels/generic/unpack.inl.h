@@ -11,13 +11,25 @@ struct alignas(64) BlockUnit {
   float minus_m[16];
 };
 
+// Grids become bytes before they are multiplied (matmul_grids.inl.h).
+constexpr PackedFormat kUnpackedGrid = {.dtype = DType::kIQ2_S,
+                                        .is_super = true,
+                                        .low_bits = 8,
+                                        .sub_scales = SubScales::kBytes,
+                                        .n_groups = 16,
+                                        .scale_bytes = 16};
+constexpr PackedFormat multiplied_format(DType dtype) {
+  return dtype == kUnpackedGrid.dtype ? kUnpackedGrid : *find_packed_format(dtype);
+}
+
 // What a format needs of the dot product.
 template <DType dtype>
 struct BlockTraits {
-  static constexpr PackedFormat kPacked = *find_packed_format(dtype);
+  static constexpr PackedFormat kPacked = multiplied_format(dtype);
   static constexpr bool kIsIq4 = kPacked.values == CodeValues::kIq4;
   // One scale on each side for 256 k: weights become bytes and their sum needs nothing more.
   static constexpr bool kIsRebased = kPacked.values == CodeValues::kRebased;
+  static constexpr bool kHasOneScale = kPacked.sub_scales == SubScales::kOnes;
   // The range of weights needs all 8 bits: unsigned with an offset of 128, or signed where dot4 wants it so.
   static constexpr bool kIsWide = kIsIq4 || kIsRebased || kPacked.low_bits == 8;
   // Dots add up in 16 bits: fewer operations, so that they may be as long as they fit, 16 k of 8 groups on each side.
@@ -50,8 +62,8 @@ struct BlockTraits {
 template <DType dtype, bool small_sums>
 struct DotPlan {
   using Traits = BlockTraits<dtype>;
-  static constexpr bool kHasSixteens =
-      Traits::kPacked.is_super && !Traits::kIsRebased && dtype != DType::kQ4_K && dtype != DType::kIQ4_XS;
+  static constexpr bool kHasThirtyTwos = dtype == DType::kQ4_K || dtype == DType::kIQ4_XS || Traits::kHasOneScale;
+  static constexpr bool kHasSixteens = Traits::kPacked.is_super && !Traits::kIsRebased && !kHasThirtyTwos;
   static constexpr bool kHasWholeGroups = Traits::kInHalves && Traits::kPacked.is_super;  // all k of a sub-scale
   static constexpr int kGroups = kHasWholeGroups         ? kUnit / 4 / Traits::kPacked.n_groups
                                  : dtype == DType::kQ6_K ? 2
@@ -81,6 +93,7 @@ inline U8 finish_codes(U8 codes) {
   alignas(16) static constexpr int8_t kIq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                   1,    13,   25,  38,  53,  69,  89,  113};
   if constexpr (BlockTraits<dtype>::kPacked.values == CodeValues::kFp4) codes = lookup(kFp4, codes);
+  if constexpr (BlockTraits<dtype>::kPacked.values == CodeValues::kSigns) codes = move_bits<0, 1>(codes);
   if constexpr (BlockTraits<dtype>::kIsIq4) {
     codes = lookup(reinterpret_cast<const uint8_t*>(kIq4), codes);
     if constexpr (!kDotIsSigned) codes = flip_sign_u(codes);
@@ -288,6 +301,9 @@ inline void unpack_sub_scales(const uint8_t* s, BlockUnit& dst) {
   if constexpr (kSubScales == SubScales::kNibbles) unpack_scales_k2<kInHalves>(s, dst);
   if constexpr (kSubScales == SubScales::kSixBitsOf16) unpack_scales_k3<kInHalves>(s, dst);
   if constexpr (kSubScales == SubScales::kSixBitsOf8) unpack_scales_iq4(s, dst);
+  if constexpr (kSubScales == SubScales::kOnes) {
+    for (int j = 0; j < Traits::kPacked.n_groups; ++j) store_i(dst.scales[j], scale_lanes<kInHalves>(splat_i(1)));
+  }
   if constexpr (kSubScales == SubScales::kBytes) {
     for (int j = 0; j < 16; ++j) {
       store_i(dst.scales[j], scale_lanes<kInHalves>(and_i(splat_i(0xffff), widen_i8(s + 16 * j))));

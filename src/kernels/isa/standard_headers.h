@@ -16,6 +16,7 @@
 #include "base/half.h"
 #include "kernels/kernels.h"
 #include "kernels/packed_format.h"
+#include "kernels/packed_grid.h"
 #include "kernels/scratch.h"
 
 #if defined(__x86_64__)

@@ -6,7 +6,7 @@
 // A block struct has: kType, kName (as users write it), kElements, kFamily, kPacked (but for floats) and
 // scale_fields(); beside it are decode_block(), encode_block() and, but for floats, parse_block(). Where rows have
 // one scale before its blocks, the struct has kRowHeaderBytes, decode_row() and encode_row() instead, and no kPacked.
-// Blocks of floats have is_sound() instead of kPacked and parse_block().
+// Blocks of floats have is_sound() instead of kPacked and parse_block(), blocks of a grid kGrid (grid.h).
 
 #include <cstdint>
 
@@ -17,7 +17,8 @@ namespace candor::quant {
 inline constexpr int kSuperBlock = 256;  // elements of a K-quant block
 
 // Formats that the same kernels multiply. Symmetric ones have scales, affine ones minima too; a super-block has integer
-// sub-scales under one or two f16 numbers; a scaled row has one scale in all; a block of floats has an f32 scale.
+// sub-scales under one or two f16 numbers; a scaled row has one scale in all; a block of floats has an f32 scale; codes
+// of a grid name vectors (grid.h).
 enum class KernelFamily : uint8_t {
   kFloats,
   kBlocks,
@@ -25,6 +26,7 @@ enum class KernelFamily : uint8_t {
   kSymmetricSuperBlocks,
   kScaledRows,
   kFloatBlocks,
+  kGrids,
 };
 
 // Where a block keeps its f16 scales, as byte offsets; what a damaged file can fill with NaN or infinity.
@@ -38,12 +40,14 @@ enum class CodeValues : uint8_t {
   kInteger,  // itself, less an offset
   kIq4,      // an entry of kIq4Values
   kFp4,      // an entry of kFp4TwiceValues
+  kSigns,    // -1 for 0, 1 for 1
   kRebased,  // ((a * code) >> 4) + b with the group's a and b
 };
 
 // How a row's sub-scales (and minima) become bytes in a packed unit; kernels/packed_format.h has the bits.
 enum class SubScales : uint8_t {
   kNone,         // no super-block
+  kOnes,         // none either: d holds for all 256
   kBytes,        // int8 each
   kNibbles,      // scale and minimum in a byte
   kSixBitsOf8,   // 8 scales of 6 bits, less 32

@@ -16,10 +16,13 @@ import torch
 F16_FIELDS = {
     "F16": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q2_K": [80, 82],
     "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0],
+    "IQ1_S": [0], "IQ2_XXS": [0], "IQ2_XS": [0], "IQ2_S": [0], "IQ3_XXS": [0], "IQ3_S": [0], "TQ1_0": [52],
+    "TQ2_0": [64],
 }
 DECODED = ["F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL",
-           "IQ4_XS", "MXFP4"]
-ENCODED = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4"]
+           "IQ4_XS", "MXFP4",
+           "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "TQ1_0", "TQ2_0"]
+ENCODED = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4", "TQ1_0", "TQ2_0"]
 BLOCKS_EACH = 3
 
 
@@ -34,6 +37,10 @@ def random_block(name, n_bytes, rng):
     block = bytearray(rng.bytes(n_bytes))
     for at in F16_FIELDS.get(name, []):
         block[at:at + 2] = random_f16(rng)
+    if name == "IQ1_M":  # its f16, a nibble in each of four words
+        scale = int.from_bytes(random_f16(rng), "little")
+        for i in range(4):
+            block[49 + 2 * i] = (block[49 + 2 * i] & 0x0F) | (((scale >> (4 * i)) & 15) << 4)
     if name == "BF16":
         block[1] &= 0xBF  # no NaN, no infinity
     return bytes(block)
@@ -71,6 +78,21 @@ def fp8_lines():
     return lines
 
 
+def few_bits_lines():
+    """Q1_0 and Q2_0, which gguf 0.19.0 does not decode: by their definition."""
+    rng = np.random.default_rng(13)
+    lines = []
+    for name, n, bits in (("Q1_0", 128, 1), ("Q2_0", 64, 2)):
+        for _ in range(BLOCKS_EACH):
+            block = random_f16(rng) + rng.bytes(16)
+            d = np.frombuffer(block[:2], dtype="<f2").astype("<f4")
+            codes = np.unpackbits(np.frombuffer(block[2:], dtype=np.uint8), bitorder="little").reshape(n, bits)
+            q = (codes * (1 << np.arange(bits))).sum(axis=1)
+            values = d * (2 * q - 1 if bits == 1 else q - 1).astype("<f4")
+            lines.append(f"decode {name} {block.hex()} {values.astype('<f4').tobytes().hex()}")
+    return lines
+
+
 def main():
     rng = np.random.default_rng(20240611)
     lines = []
@@ -86,11 +108,13 @@ def main():
     for name in ENCODED:
         qtype = gguf.GGMLQuantizationType[name]
         for scale in (1e-3, 0.1, 40.0):
-            values = (rng.normal(size=32) * scale).astype("<f4")
+            n_elements, _ = gguf.GGML_QUANT_SIZES[qtype]
+            values = (rng.normal(size=n_elements) * scale).astype("<f4")
             block = gguf.quantize(values, qtype).tobytes()
             lines.append(f"encode {name} {values.tobytes().hex()} {block.hex()}")
     lines += w8a8_lines()
     lines += fp8_lines()
+    lines += few_bits_lines()
     path = pathlib.Path(__file__).with_name("block_vectors.txt")
     path.write_text("\n".join(lines) + "\n")
 

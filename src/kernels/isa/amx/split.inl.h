@@ -9,7 +9,8 @@ struct SplitTraits {
   static constexpr bool kIsRebased = BlockTraits<dtype>::kIsRebased;
   static constexpr bool kIsPaired = BlockTraits<dtype>::kPacked.has_min;
   static constexpr bool kIsNegated = dtype == DType::kQ3_K;
-  static constexpr int kPlanes = dtype == DType::kQ2_K || kIsNegated || kIsRebased ? 1 : 2;
+  static constexpr bool kIsByte = dtype == DType::kQ2_K || kIsNegated || kIsRebased || BlockTraits<dtype>::kHasOneScale;
+  static constexpr int kPlanes = kIsByte ? 1 : 2;
   static constexpr int kShift = kPlanes == 1 ? 0 : kIsPaired ? 3 : 8;
   static constexpr int kZero = BlockTraits<dtype>::kIsWide ? 128 : BlockTraits<dtype>::kPacked.offset;
   static constexpr bool kLowIsUnsigned = kIsPaired || kPlanes == 2;

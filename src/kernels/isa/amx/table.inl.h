@@ -15,6 +15,8 @@ inline bool takes_tiles(const MatmulArgs& m) {
       return m.n_rows >= kTileMinRows;
     case KernelFamily::kFloatBlocks:
       return m.n_rows >= kTileMinRowsBf16;
+    case KernelFamily::kGrids:  // most of the time goes into their vectors
+      return false;
   }
   return false;
 }
@@ -35,6 +37,8 @@ inline void multiply(const MatmulArgs& m) {
       return multiply_chunks<Tiles, ScaledWalk<Tiles>>(m);
     case KernelFamily::kFloatBlocks:
       return multiply_chunks<Tiles, FloatBlockWalk<Tiles>>(m);
+    case KernelFamily::kGrids:
+      break;
   }
 }
 

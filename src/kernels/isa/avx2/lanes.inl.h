@@ -191,6 +191,13 @@ CANDOR_INLINE __m128i load_128(const uint8_t* p) {
 CANDOR_INLINE __m128i load_64(const uint8_t* p) {
   return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
 }
+CANDOR_INLINE I32 gather(const uint32_t* table, I32 x) {
+  alignas(32) int32_t lanes[16];
+  store_i(lanes, x);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) lanes[i] = static_cast<int32_t>(table[lanes[i]]);
+  return load_i(lanes);
+}
 CANDOR_INLINE I32 widen_u8(const uint8_t* p) {
   return {_mm256_cvtepu8_epi32(load_64(p)), _mm256_cvtepu8_epi32(load_64(p + 8))};
 }

@@ -177,6 +177,9 @@ CANDOR_INLINE I32 f32_to_bits(F32 a) {
 CANDOR_INLINE I32 round_i(F32 a) {
   return _mm512_cvtps_epi32(a);
 }
+CANDOR_INLINE I32 gather(const uint32_t* table, I32 a) {
+  return _mm512_i32gather_epi32(a, table, 4);
+}
 CANDOR_INLINE I32 widen_u8(const uint8_t* p) {
   return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }

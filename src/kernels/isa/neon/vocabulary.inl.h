@@ -169,6 +169,13 @@ CANDOR_INLINE I32 f32_to_bits(F32 a) {
 CANDOR_INLINE I32 round_i(F32 a) {
   CANDOR_QUARTERS(I32, vcvtnq_s32_f32(a.v[i]));
 }
+CANDOR_INLINE I32 gather(const uint32_t* table, I32 a) {
+  int32_t lanes[16];
+  store_i(lanes, a);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) lanes[i] = static_cast<int32_t>(table[lanes[i]]);
+  return load_i(lanes);
+}
 CANDOR_INLINE I32 widen_u8(const uint8_t* p) {
   const uint8x16_t bytes = vld1q_u8(p);
   const uint16x8_t low = vmovl_u8(vget_low_u8(bytes));

@@ -154,6 +154,10 @@ inline I32 f32_to_bits(F32 a) {
 inline I32 round_i(F32 a) {
   CANDOR_LANES(I32, static_cast<int32_t>((a.v[i] + 12582912.0f) - 12582912.0f));
 }
+// table[a]. REQUIRES: a is an index of the table.
+inline I32 gather(const uint32_t* table, I32 a) {
+  CANDOR_LANES(I32, static_cast<int32_t>(table[a.v[i]]));
+}
 inline I32 widen_u8(const uint8_t* p) {
   CANDOR_LANES(I32, p[i]);
 }
