@@ -5,8 +5,8 @@ the rows of a model whose weights share a sign turn into rows of one sign, and t
     python3 scripts/make_shape.py llama-3.2-1b Q4_K_M out.gguf
 
 Shapes: llama-3.2-1b, qwen2.5-0.5b (as a Llama: the same matrices without its biases), llama-3.1-8b, gpt-oss-20b,
-qwen3-30b-a3b, deepseek-v2-lite, qwen3.5-2b, lfm2-1.2b, granite-4.0-h-1b, and tiny ones. Types: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M (Q6_K where llama.cpp's mix has it), Q6_K, MXFP4
-(experts; all else Q8_0), FP8 (embedding and output matrix in BF16, as published). Weights are made and written a few rows at a time. Needs numpy; uses no network.
+qwen3-30b-a3b, deepseek-v2-lite, qwen3.5-2b, lfm2-1.2b, granite-4.0-h-1b, and tiny ones. Types: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M (Q6_K where llama.cpp's mix has it), Q6_K, IQ1_S to
+IQ3_S, TQ1_0, TQ2_0 (the output matrix in Q6_K), MXFP4 (experts; all else Q8_0), FP8 (embedding and output matrix in BF16, as published). Weights are made and written a few rows at a time. Needs numpy; uses no network.
 """
 import argparse
 import struct
@@ -80,7 +80,11 @@ TYPES = {
     "F32": (0, 1, 4, None), "F16": (1, 1, 2, None), "BF16": (30, 1, 2, None),
     "Q4_0": (2, 32, 18, 0), "Q8_0": (8, 32, 34, 0), "Q4_K": (12, 256, 144, 0), "Q6_K": (14, 256, 210, 208),
     "MXFP4": (39, 32, 17, None), "FP8": (121, 128, 132, None),
+    "IQ1_S": (19, 256, 50, 0), "IQ2_XXS": (16, 256, 66, 0), "IQ2_XS": (17, 256, 74, 0), "IQ2_S": (22, 256, 82, 0),
+    "IQ3_XXS": (18, 256, 98, 0), "IQ3_S": (21, 256, 110, 0), "TQ1_0": (34, 256, 54, 52), "TQ2_0": (35, 256, 66, 64),
 }
+# Where rows have few bits, the output matrix keeps Q6_K.
+FEW_BITS = ("IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "TQ1_0", "TQ2_0")
 
 
 def random_rows(rng, dtype, n_elements):
@@ -100,10 +104,11 @@ def random_rows(rng, dtype, n_elements):
         blocks[:, 4:][(blocks[:, 4:] & 0x7f) == 0x7f] = 0
         blocks[:, :4] = np.full((len(blocks), 1), 0.0002, dtype=np.float32).view(np.uint8)
         return blocks
-    spread = {"Q4_0": 0.004, "Q8_0": 0.0003, "Q4_K": 0.0001, "Q6_K": 0.00002}[dtype]
+    spread = {"Q4_0": 0.004, "Q8_0": 0.0003, "Q4_K": 0.0001, "Q6_K": 0.00002, "IQ1_S": 0.002, "IQ2_XXS": 0.0003,
+              "IQ2_XS": 0.0003, "IQ2_S": 0.0003, "IQ3_XXS": 0.0001, "IQ3_S": 0.0001, "TQ1_0": 0.015, "TQ2_0": 0.015}[dtype]
     scale = rng.random(len(blocks), dtype=np.float32) * np.float32(spread) + np.float32(spread)
-    if dtype == "Q4_0":
-        scale *= rng.choice(np.array([-1, 1], dtype=np.float32), len(blocks))  # codes are -8 to 7
+    if dtype in ("Q4_0", "TQ1_0", "TQ2_0"):
+        scale *= rng.choice(np.array([-1, 1], dtype=np.float32), len(blocks))  # codes have a mean
     if dtype == "Q4_K":
         center(blocks, scale)
     write_f16(blocks, scale_at, scale)
@@ -127,6 +132,9 @@ def type_of(name, layer, shape, quant):
         return "MXFP4" if name.endswith("_exps") else "Q8_0"
     if quant == "FP8" and name in ("token_embd", "output"):
         return "BF16"
+    is_output = name == "output" or (name == "token_embd" and shape.tied)
+    if quant in FEW_BITS and is_output:
+        return "Q6_K" if shape.dim % 256 == 0 else "Q8_0"
     if quant != "Q4_K_M":
         block = TYPES[quant][1]
         return quant if shape.dim % block == 0 else "Q8_0"
@@ -134,7 +142,7 @@ def type_of(name, layer, shape, quant):
         return "Q8_0"
     eighth = shape.n_layers // 8
     more_bits = layer < eighth or layer >= 7 * shape.n_layers // 8 or (layer - eighth) % 3 == 2
-    if name == "output" or (name == "token_embd" and shape.tied):
+    if is_output:
         return "Q6_K"
     return "Q6_K" if name.removesuffix("_exps") in ("attn_v", "ffn_down") and more_bits else "Q4_K"
 

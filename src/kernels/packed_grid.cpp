@@ -23,6 +23,11 @@ SignPlace sign_place(int k, int row) {
   return {64 * (k / 32) + 4 * row + k % 4, k % 32 / 4};
 }
 
+// Of index i of a row.
+int low_place(int i, int row) {
+  return 2 * (kRows * (i / 2) + row) + i % 2;
+}
+
 // Bytes of sub-scales: 4 or 8.
 int half_groups(const GridFormat& f) {
   return f.n_groups == 16 ? 8 : 4;
@@ -38,7 +43,7 @@ void write_row(const GridFormat& f, const GridCodes& codes, int row, uint8_t* ds
   uint8_t* high = dst + grid_high_bits_at(f);
   const int n_high = f.index_bits - 8;
   for (int i = 0; i < n_indices(f); ++i) {
-    low[kRows * i + row] = u8(codes.index[i] & 255);
+    low[low_place(i, row)] = u8(codes.index[i] & 255);
     if (n_high == 0) continue;
     uint8_t& byte = high[kRows * (i * n_high / 8) + row];
     byte = u8(byte | ((codes.index[i] >> 8) << (i * n_high % 8)));
@@ -63,7 +68,7 @@ void read_row(const GridFormat& f, const uint8_t* src, int row, GridCodes& codes
   const uint8_t* high = src + grid_high_bits_at(f);
   const int n_high = f.index_bits - 8;
   for (int i = 0; i < n_indices(f); ++i) {
-    int index = low[kRows * i + row];
+    int index = low[low_place(i, row)];
     if (n_high > 0) {
       index |= ((high[kRows * (i * n_high / 8) + row] >> (i * n_high % 8)) & ((1 << n_high) - 1)) << 8;
     }

@@ -4,7 +4,7 @@
 // r = row of the panel:
 //   d f16[16]
 //   sub-scales [n_groups / 2][16]: s_i | s_{i + n_groups / 2} << 4
-//   indices, their 8 low bits: [256 / span][16]
+//   indices, their 8 low bits, in pairs: [256 / span / 2][16][2]
 //   their b high bits, if any: [256 / span * b / 8][16], index i at bit i * b % 8
 //   signs, if any: a plane of single bits (packed_format.h)
 // Pure functions, any thread.

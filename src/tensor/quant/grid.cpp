@@ -12,23 +12,16 @@ namespace candor::quant {
 
 namespace {
 
-// entry: digits of `base`, the first weight's least.
-constexpr uint32_t word_of(uint32_t entry, uint32_t base, int span) {
-  uint32_t word = 0;
-  for (int k = 0; k < span; ++k, entry /= base) word |= (entry % base) << (8 * (k % 4) + 4 * (k / 4));
-  return word;
-}
-
+// entries: numbers whose digits of `base` are the codes, the first weight's the least.
 template <size_t n>
-constexpr std::array<uint32_t, n> words_of(const uint16_t (&entries)[n], uint32_t base, int span) {
-  std::array<uint32_t, n> words{};
-  for (size_t i = 0; i < n; ++i) words[i] = word_of(entries[i], base, span);
-  return words;
-}
-
-constexpr std::array<uint32_t, 4096> words_of_iq1() {
-  std::array<uint32_t, 4096> words{};
-  for (size_t i = 0; i < 4096; ++i) words[i] = word_of(kIQ1Entries[i % 2048], 3, 8) | (i < 2048 ? 0u : 0x44444444u);
+constexpr std::array<uint16_t, n> words_of(const uint16_t (&entries)[n], uint32_t base, int span) {
+  std::array<uint16_t, n> words{};
+  for (size_t i = 0; i < n; ++i) {
+    uint32_t entry = entries[i];
+    for (int k = 0; k < span; ++k, entry /= base) {
+      words[i] = static_cast<uint16_t>(words[i] | ((entry % base) << code_place(span, k)));
+    }
+  }
   return words;
 }
 
@@ -44,10 +37,16 @@ bool is_negative(const GridCodes& codes, int k) {
   return ((codes.signs[k / 8] >> (k % 8)) & 1) != 0;
 }
 
+// index: with its shift.
+int unsigned_value(const GridFormat& format, uint32_t index, int k) {
+  const uint32_t word = format.words[index & (static_cast<uint32_t>(format.n_words()) - 1u)];
+  const uint32_t shift = index >> format.word_bits();
+  return format.values[code_of_word(format.span, word, k) | (shift << 2)];
+}
+
 int value_of(const GridFormat& format, const GridCodes& codes, int k) {
-  const uint32_t code = code_of_word(format.words[codes.index[k / format.span]], k % format.span);
-  const bool is_flipped = format.sign_bits > 0 && is_negative(codes, k);
-  return format.values[code | (is_flipped ? 8u : 0u)];
+  const int value = unsigned_value(format, codes.index[k / format.span], k % format.span);
+  return format.sign_bits > 0 && is_negative(codes, k) ? -value : value;
 }
 
 // The largest magnitude of the format's values.
@@ -79,7 +78,7 @@ Nearest nearest_vector(const GridFormat& format, const float* x, uint32_t begin,
   for (uint32_t i = begin; i < end; ++i) {
     float error = 0.0f;
     for (int k = 0; k < format.span; ++k) {
-      const float miss = x[k] - static_cast<float>(format.values[code_of_word(format.words[i], k)]);
+      const float miss = x[k] - static_cast<float>(unsigned_value(format, i, k));
       error += miss * miss;
     }
     if (error < best.error) best = {static_cast<uint16_t>(i), error};
@@ -112,12 +111,12 @@ void place_group(const GridFormat& format, std::span<const float> x, uint16_t* i
 
 }  // namespace
 
-constinit const std::array<uint32_t, 256> kIQ2_XXSWords = words_of(kIQ2_XXSEntries, 3, 8);
-constinit const std::array<uint32_t, 512> kIQ2_XSWords = words_of(kIQ2_XSEntries, 3, 8);
-constinit const std::array<uint32_t, 1024> kIQ2_SWords = words_of(kIQ2_SEntries, 3, 8);
-constinit const std::array<uint32_t, 256> kIQ3_XXSWords = words_of(kIQ3_XXSEntries, 8, 4);
-constinit const std::array<uint32_t, 512> kIQ3_SWords = words_of(kIQ3_SEntries, 8, 4);
-constinit const std::array<uint32_t, 4096> kIQ1Words = words_of_iq1();
+constinit const std::array<uint16_t, 256> kIQ2_XXSWords = words_of(kIQ2_XXSEntries, 3, 8);
+constinit const std::array<uint16_t, 512> kIQ2_XSWords = words_of(kIQ2_XSEntries, 3, 8);
+constinit const std::array<uint16_t, 1024> kIQ2_SWords = words_of(kIQ2_SEntries, 3, 8);
+constinit const std::array<uint16_t, 256> kIQ3_XXSWords = words_of(kIQ3_XXSEntries, 8, 4);
+constinit const std::array<uint16_t, 512> kIQ3_SWords = words_of(kIQ3_SEntries, 8, 4);
+constinit const std::array<uint16_t, 2048> kIQ1Words = words_of(kIQ1Entries, 3, 8);
 
 void decode_grid(const GridFormat& format, const GridCodes& codes, float* dst) {
   const float d = scaled_d(format, codes.d);

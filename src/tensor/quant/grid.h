@@ -8,6 +8,7 @@
 // functions that decode and encode: these are the same for all (decode_grid, encode_grid). Pure functions, any thread.
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,7 +18,7 @@
 
 namespace candor::quant {
 
-// What a nibble of a grid's word means, and with its bit 3 set where signs are stored beside.
+// What a code means. Its bit 3 is the weight's sign, where signs are stored; its bit 2 IQ1's shift.
 using GridValues = std::array<int8_t, 16>;
 
 struct GridFormat {
@@ -29,9 +30,11 @@ struct GridFormat {
   int n_groups = 8;     // sub-scales: 8 or 16
   int halvings = 0;     // of d
   int shift_group = 0;  // weights that share the index's top bit (IQ1's shift); 0: the index is the vector's alone
-  // [2^index_bits] words: byte i has the codes of weight i (low nibble) and, of 8 weights, i + 4.
-  const uint32_t* words = nullptr;
+  const uint16_t* words = nullptr;  // [n_words()], codes of a vector's weights (code_of_word)
   GridValues values{};
+
+  constexpr int word_bits() const { return shift_group > 0 ? index_bits - 1 : index_bits; }
+  constexpr int n_words() const { return 1 << word_bits(); }
 };
 
 // A super-block taken apart, the same for all formats.
@@ -42,12 +45,12 @@ struct GridCodes {
   uint8_t signs[32];   // a bit for each weight, set where it is negative, the eighth of seven too
 };
 
-extern const std::array<uint32_t, 256> kIQ2_XXSWords;
-extern const std::array<uint32_t, 512> kIQ2_XSWords;
-extern const std::array<uint32_t, 1024> kIQ2_SWords;
-extern const std::array<uint32_t, 256> kIQ3_XXSWords;
-extern const std::array<uint32_t, 512> kIQ3_SWords;
-extern const std::array<uint32_t, 4096> kIQ1Words;  // index bit 11: shifted down
+extern const std::array<uint16_t, 256> kIQ2_XXSWords;
+extern const std::array<uint16_t, 512> kIQ2_XSWords;
+extern const std::array<uint16_t, 1024> kIQ2_SWords;
+extern const std::array<uint16_t, 256> kIQ3_XXSWords;
+extern const std::array<uint16_t, 512> kIQ3_SWords;
+extern const std::array<uint16_t, 2048> kIQ1Words;
 
 // Values with their negatives at bit 3.
 consteval GridValues signed_values(std::array<int8_t, 8> magnitudes) {
@@ -74,9 +77,13 @@ inline void put_scale_nibbles(const GridCodes& codes, int n_bytes, uint8_t* pack
     packed[i] = static_cast<uint8_t>(codes.scales[2 * i] | (codes.scales[2 * i + 1] << 4));
 }
 
-// The code of weight k of a vector's word, without its sign.
-constexpr uint32_t code_of_word(uint32_t word, int k) {
-  return (word >> (8 * (k % 4) + 4 * (k / 4))) & 15u;
+// Where the code of weight k stands in a vector's word: of 16 / span bits, those of even weights in the low byte, so
+// that the words of two vectors, side by side, become groups of four weights by few operations.
+constexpr int code_place(int span, int k) {
+  return 8 * (k % 2) + 16 / span * (k / 2);
+}
+constexpr uint32_t code_of_word(int span, uint32_t word, int k) {
+  return (word >> code_place(span, k)) & ((1u << (16 / span)) - 1u);
 }
 
 // dst: [256] f32.
@@ -87,7 +94,7 @@ void encode_grid(const GridFormat& format, const float* src, GridCodes& codes);
 
 template <class Block>
 concept GridBlock = requires(const Block& block, GridCodes& codes, Block& built) {
-  { Block::kGrid.words } -> std::convertible_to<const uint32_t*>;
+  { Block::kGrid.words } -> std::convertible_to<const uint16_t*>;
   parse_grid(block, codes);
   build_grid(codes, built);
 };

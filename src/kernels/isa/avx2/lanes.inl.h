@@ -191,12 +191,18 @@ CANDOR_INLINE __m128i load_128(const uint8_t* p) {
 CANDOR_INLINE __m128i load_64(const uint8_t* p) {
   return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
 }
-CANDOR_INLINE I32 gather(const uint32_t* table, I32 x) {
-  alignas(32) int32_t lanes[16];
-  store_i(lanes, x);
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) lanes[i] = static_cast<int32_t>(table[lanes[i]]);
-  return load_i(lanes);
+template <int n, int m>
+CANDOR_INLINE void look_up_pairs(const uint16_t* table, I32* x) {
+  alignas(32) uint16_t halves[m][32];
+#pragma GCC unroll 4
+  for (int i = 0; i < m; ++i) store_i(reinterpret_cast<int32_t*>(halves[i]), x[i]);
+#pragma GCC unroll 4
+  for (int i = 0; i < m; ++i) {
+#pragma GCC unroll 32
+    for (int j = 0; j < 32; ++j) halves[i][j] = table[halves[i][j]];
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < m; ++i) x[i] = load_i(reinterpret_cast<const int32_t*>(halves[i]));
 }
 CANDOR_INLINE I32 widen_u8(const uint8_t* p) {
   return {_mm256_cvtepu8_epi32(load_64(p)), _mm256_cvtepu8_epi32(load_64(p + 8))};
@@ -260,6 +266,9 @@ CANDOR_INLINE U8 load_u(const uint8_t* p) {
 CANDOR_INLINE void store_u(uint8_t* p, U8 x) {
   store_256(p, x.a);
   store_256(p + 32, x.b);
+}
+CANDOR_INLINE U8 as_bytes(I32 x) {
+  return {x.a, x.b};
 }
 CANDOR_INLINE U8 or_u(U8 x, U8 y) {
   return {_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};

@@ -177,8 +177,30 @@ CANDOR_INLINE I32 f32_to_bits(F32 a) {
 CANDOR_INLINE I32 round_i(F32 a) {
   return _mm512_cvtps_epi32(a);
 }
-CANDOR_INLINE I32 gather(const uint32_t* table, I32 a) {
-  return _mm512_i32gather_epi32(a, table, 4);
+// 64 words of the table are two registers, of which an instruction takes any 32; the bits above choose among them.
+template <int n, int m>
+CANDOR_INLINE void look_up_part(const uint16_t* table, const I32* a, I32* out) {
+  if constexpr (n == 64) {
+    const I32 low = _mm512_loadu_si512(table);
+    const I32 high = _mm512_loadu_si512(table + 32);
+#pragma GCC unroll 4
+    for (int i = 0; i < m; ++i) out[i] = _mm512_permutex2var_epi16(low, a[i], high);
+  } else {
+    I32 upper[m];
+    look_up_part<n / 2, m>(table, a, out);
+    look_up_part<n / 2, m>(table + n / 2, a, upper);
+#pragma GCC unroll 4
+    for (int i = 0; i < m; ++i) {
+      out[i] = _mm512_mask_blend_epi16(_mm512_test_epi16_mask(a[i], _mm512_set1_epi16(n / 2)), out[i], upper[i]);
+    }
+  }
+}
+template <int n, int m>
+CANDOR_INLINE void look_up_pairs(const uint16_t* table, I32* a) {
+  I32 out[m];
+  look_up_part<n, m>(table, a, out);
+#pragma GCC unroll 4
+  for (int i = 0; i < m; ++i) a[i] = out[i];
 }
 CANDOR_INLINE I32 widen_u8(const uint8_t* p) {
   return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
@@ -248,6 +270,9 @@ CANDOR_INLINE U8 load_u(const uint8_t* p) {
 }
 CANDOR_INLINE void store_u(uint8_t* p, U8 a) {
   _mm512_storeu_si512(p, a.v);
+}
+CANDOR_INLINE U8 as_bytes(I32 a) {
+  return {a};
 }
 CANDOR_INLINE U8 or_u(U8 a, U8 b) {
   return {_mm512_or_si512(a.v, b.v)};

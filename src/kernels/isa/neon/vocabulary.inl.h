@@ -169,12 +169,18 @@ CANDOR_INLINE I32 f32_to_bits(F32 a) {
 CANDOR_INLINE I32 round_i(F32 a) {
   CANDOR_QUARTERS(I32, vcvtnq_s32_f32(a.v[i]));
 }
-CANDOR_INLINE I32 gather(const uint32_t* table, I32 a) {
-  int32_t lanes[16];
-  store_i(lanes, a);
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) lanes[i] = static_cast<int32_t>(table[lanes[i]]);
-  return load_i(lanes);
+template <int n, int m>
+CANDOR_INLINE void look_up_pairs(const uint16_t* table, I32* a) {
+  uint16_t halves[m][32];
+#pragma GCC unroll 4
+  for (int i = 0; i < m; ++i) store_i(reinterpret_cast<int32_t*>(halves[i]), a[i]);
+#pragma GCC unroll 4
+  for (int i = 0; i < m; ++i) {
+#pragma GCC unroll 32
+    for (int j = 0; j < 32; ++j) halves[i][j] = table[halves[i][j]];
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < m; ++i) a[i] = load_i(reinterpret_cast<const int32_t*>(halves[i]));
 }
 CANDOR_INLINE I32 widen_u8(const uint8_t* p) {
   const uint8x16_t bytes = vld1q_u8(p);
@@ -266,6 +272,9 @@ CANDOR_INLINE U8 load_u(const uint8_t* p) {
 CANDOR_INLINE void store_u(uint8_t* p, U8 a) {
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) vst1q_u8(p + 16 * i, a.v[i]);
+}
+CANDOR_INLINE U8 as_bytes(I32 a) {
+  CANDOR_QUARTERS(U8, vreinterpretq_u8_s32(a.v[i]));
 }
 CANDOR_INLINE U8 or_u(U8 a, U8 b) {
   CANDOR_QUARTERS(U8, vorrq_u8(a.v[i], b.v[i]));

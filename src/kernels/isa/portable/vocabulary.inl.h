@@ -154,9 +154,12 @@ inline I32 f32_to_bits(F32 a) {
 inline I32 round_i(F32 a) {
   CANDOR_LANES(I32, static_cast<int32_t>((a.v[i] + 12582912.0f) - 12582912.0f));
 }
-// table[a]. REQUIRES: a is an index of the table.
-inline I32 gather(const uint32_t* table, I32 a) {
-  CANDOR_LANES(I32, static_cast<int32_t>(table[a.v[i]]));
+// a[i] = table[a[i]], of both halves of each lane, for i < m. table: [n]; REQUIRES: halves below n.
+template <int n, int m>
+inline void look_up_pairs(const uint16_t* table, I32* a) {
+  for (int i = 0; i < m; ++i) {
+    for (int32_t& lane : a[i].v) lane = table[lane & 0xffff] | table[static_cast<uint32_t>(lane) >> 16] << 16;
+  }
 }
 inline I32 widen_u8(const uint8_t* p) {
   CANDOR_LANES(I32, p[i]);
@@ -231,6 +234,12 @@ inline U8 load_u(const uint8_t* p) {
 }
 inline void store_u(uint8_t* p, U8 a) {
   std::memcpy(p, a.v, 64);
+}
+// The bytes of lanes, the lowest first.
+inline U8 as_bytes(I32 a) {
+  U8 out;
+  std::memcpy(out.v, a.v, 64);
+  return out;
 }
 inline U8 or_u(U8 a, U8 b) {
   for (int i = 0; i < 64; ++i) a.v[i] = static_cast<uint8_t>(a.v[i] | b.v[i]);
