@@ -36,19 +36,20 @@ _WITHOUT_USE = frozenset({"until", "do_sample"})
 
 @register_model("candor")
 class CandorLM(TemplateLM):  # type: ignore[misc]
-    """model_args: `model` (a GGUF file, a folder of safetensors, a repository of the hub), and options of candor.Model.
+    """model_args: `model` or, as other models of lm_eval have it, `pretrained` (a GGUF file, a folder of safetensors, a
+    repository of the hub), and options of candor.Model.
     add_bos: begin texts with the model's beginning token (default: as the model says). adapter: a path (LoRA), for all
     that is asked. batch_size: requests at once
     where that is more than 16; no number depends on it."""
 
-    def __init__(self, model: str | None = None, *, batch_size: int | str = 1, max_gen_toks: int = 256,
+    def __init__(self, model: str | None = None, *, pretrained: str | None = None, batch_size: int | str = 1, max_gen_toks: int = 256,
                  add_bos: bool | str = True, adapter: str | None = None, device: str | None = None,
                  max_batch_size: int | None = None, **options: Any) -> None:
         super().__init__()
         self._at_once = max(_AT_ONCE, 0 if str(batch_size).startswith("auto") else int(batch_size))
         options.setdefault("max_running", self._at_once)
         self._adapters = {"adapter": 1.0} if adapter else {}
-        self._model = Model(model, adapters={"adapter": adapter} if adapter else {}, **options)
+        self._model = Model(model or pretrained, adapters={"adapter": adapter} if adapter else {}, **options)
         self._max_gen_toks = int(max_gen_toks)
         self._cut: list[int] = []  # the lengths of inputs that were too long; appended to by many threads
         self._adds_bos = add_bos not in (False, "False", "false", "0")

@@ -14,10 +14,13 @@ namespace candor::quantize {
 namespace {
 
 constexpr Recipe kRecipes[] = {
-    {"F32", DType::kF32, 0},      {"F16", DType::kF16, 1},      {"BF16", DType::kBF16, 32},
-    {"W8A8", DType::kW8A8, 120},  {"Q8_0", DType::kQ8_0, 7},    {"Q4_0", DType::kQ4_0, 2},    {"Q5_0", DType::kQ5_0, 8},
-    {"Q2_K", DType::kQ2_K, 10},   {"Q3_K_M", DType::kQ3_K, 12}, {"Q4_K_M", DType::kQ4_K, 15},
-    {"Q5_K_M", DType::kQ5_K, 17}, {"Q6_K", DType::kQ6_K, 18},
+    {"F32", DType::kF32, 0},          {"F16", DType::kF16, 1},        {"BF16", DType::kBF16, 32},
+    {"W8A8", DType::kW8A8, 120},      {"Q8_0", DType::kQ8_0, 7},      {"Q4_0", DType::kQ4_0, 2},
+    {"Q5_0", DType::kQ5_0, 8},        {"Q2_K", DType::kQ2_K, 10},     {"Q3_K_M", DType::kQ3_K, 12},
+    {"Q4_K_M", DType::kQ4_K, 15},     {"Q5_K_M", DType::kQ5_K, 17},   {"Q6_K", DType::kQ6_K, 18},
+    {"IQ2_XXS", DType::kIQ2_XXS, 19}, {"IQ2_XS", DType::kIQ2_XS, 20}, {"IQ2_S", DType::kIQ2_S, 28},
+    {"IQ3_XXS", DType::kIQ3_XXS, 23}, {"IQ3_S", DType::kIQ3_S, 26},   {"IQ4_XS", DType::kIQ4_XS, 30},
+    {"IQ4_NL", DType::kIQ4_NL, 25},   {"TQ1_0", DType::kTQ1_0, 36},   {"TQ2_0", DType::kTQ2_0, 37},
 };
 
 std::string upper(std::string_view text) {
@@ -33,6 +36,12 @@ bool is_float(DType dtype) {
 
 bool is_mixed(DType dtype) {
   return dtype == DType::kQ2_K || dtype == DType::kQ3_K || dtype == DType::kQ4_K || dtype == DType::kQ5_K;
+}
+
+// Fewer than Q6_K, which the output matrix gets.
+bool has_few_bits(DType dtype) {
+  const DTypeInfo& info = dtype_info(dtype);
+  return info.block_bytes * 8 < info.block_elements * 6;
 }
 
 bool matches(std::string_view pattern, std::string_view name) {
@@ -105,6 +114,14 @@ DType fitting(DType dtype, int64_t row_elements) {
     switch (dtype) {
       case DType::kQ2_K:
       case DType::kQ3_K:
+      case DType::kIQ2_XXS:
+      case DType::kIQ2_XS:
+      case DType::kIQ2_S:
+      case DType::kIQ3_XXS:
+      case DType::kIQ3_S:
+      case DType::kIQ4_XS:
+      case DType::kTQ1_0:
+      case DType::kTQ2_0:
         dtype = DType::kIQ4_NL;
         break;
       case DType::kQ4_K:
@@ -160,7 +177,7 @@ DType type_for(const Recipe& recipe, std::span<const Override> overrides, const 
   }
   if (is_float(recipe.dtype)) return recipe.dtype;
   const bool is_head = tensor.name == "output.weight" || (shape.is_tied && tensor.name == "token_embd.weight");
-  if (is_head && (is_mixed(recipe.dtype) || recipe.dtype == DType::kQ4_0 || recipe.dtype == DType::kQ5_0)) {
+  if (is_head && has_few_bits(recipe.dtype)) {
     return fitting(DType::kQ6_K, row);
   }
   // One scale for the whole final row costs more accuracy than it gains time: a step reads one matrix of these.

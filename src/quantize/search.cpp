@@ -6,8 +6,11 @@
 #include <cstring>
 
 #include "platform/four_floats.h"
+#include "quantize/grid_search.h"
 #include "tensor/encode.h"
 #include "tensor/quant/block_math.h"
+#include "tensor/quant/iq2.h"
+#include "tensor/quant/iq3.h"
 #include "tensor/quant/q2_k.h"
 #include "tensor/quant/q3_k.h"
 #include "tensor/quant/q4_0.h"
@@ -289,6 +292,13 @@ void encode(const float* src, quant::BlockQ5_0& block) {
   encode_single<-16>(src, block);
 }
 
+template <quant::GridBlock Block>
+void encode(const float* src, Block& block) {
+  quant::GridCodes codes;
+  encode_grid_searched(Block::kGrid, src, codes);
+  build_grid(codes, block);
+}
+
 template <class Block>
 void encode_blocks(const float* src, int64_t n, std::byte* dst) {
   for (int64_t i = 0; i < n / Block::kElements; ++i) {
@@ -316,6 +326,16 @@ void encode_searched(DType dtype, const float* src, int64_t n, std::byte* dst) {
       return encode_blocks<quant::BlockQ4_0>(src, n, dst);
     case DType::kQ5_0:
       return encode_blocks<quant::BlockQ5_0>(src, n, dst);
+    case DType::kIQ2_XXS:
+      return encode_blocks<quant::BlockIQ2_XXS>(src, n, dst);
+    case DType::kIQ2_XS:
+      return encode_blocks<quant::BlockIQ2_XS>(src, n, dst);
+    case DType::kIQ2_S:
+      return encode_blocks<quant::BlockIQ2_S>(src, n, dst);
+    case DType::kIQ3_XXS:
+      return encode_blocks<quant::BlockIQ3_XXS>(src, n, dst);
+    case DType::kIQ3_S:
+      return encode_blocks<quant::BlockIQ3_S>(src, n, dst);
     default:
       return encode_elements(dtype, src, n, dst);
   }
