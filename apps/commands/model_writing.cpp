@@ -62,6 +62,11 @@ Result<void> write_gguf(const FileOptions& options, const OpenModel& open, const
   CANDOR_TRY(check_target(options));
   CANDOR_ASSIGN(quantize::QuantizeOptions quantize_options, read_options(options));
   CANDOR_ASSIGN(const auto file, open());
+  if (!options.imatrix.empty()) {
+    CANDOR_ASSIGN(const auto imatrix, formats::open_model_file(options.imatrix));
+    CANDOR_ASSIGN(quantize::Importance importance, quantize::Importance::read(*imatrix, *file));
+    quantize_options.importance = std::make_shared<const quantize::Importance>(std::move(importance));
+  }
   ProgressBar bar(label);
   quantize_options.progress = [&bar](uint64_t done, uint64_t total) { return go_on(bar, done, total); };
   const auto began = Clock::now();

@@ -19,6 +19,7 @@ struct FileOptions {
   std::vector<std::string> tensor_types;
   int32_t n_threads = 0;
   bool naive_int8 = false;
+  std::string imatrix{};
   bool force = false;
 };
 

@@ -202,7 +202,7 @@ class MergedModel final : public formats::ChangedFile {
         decode_row(source, row, values.data());
         change(changes, row, values, all.subspan(n_cols));
         if (!std::ranges::all_of(values, [](float x) { return std::isfinite(x); })) bad_row = row;
-        quantize::encode_searched(dtype, values.data(), source.shape.row_elements(),
+        quantize::encode_searched(dtype, values.data(), nullptr, source.shape.row_elements(),
                                   to + static_cast<size_t>(row) * stride);
       }
     };

@@ -160,14 +160,16 @@ uint8_t take_signs(int sign_bits, float* x, const float* w) {
   return static_cast<uint8_t>(signs ^ (1u << least));
 }
 
-Values weigh(const GridFormat& format, const float* x, GridCodes& codes) {
+Values weigh(const GridFormat& format, const float* x, const float* importance, GridCodes& codes) {
   Values values;
   std::copy_n(x, kSuperBlock, values.x);
   for (int g = 0; g < 8; ++g) {
     double squares = 0.0;
     for (int k = 32 * g; k < 32 * (g + 1); ++k) squares += static_cast<double>(x[k]) * static_cast<double>(x[k]);
     const float rms = static_cast<float>(std::sqrt(squares / 32));
-    for (int k = 32 * g; k < 32 * (g + 1); ++k) values.w[k] = rms + std::fabs(x[k]);
+    for (int k = 32 * g; k < 32 * (g + 1); ++k) {
+      values.w[k] = (rms + std::fabs(x[k])) * (importance == nullptr ? 1.0f : importance[k]);
+    }
   }
   for (int i = 0; i < 32; ++i) codes.signs[i] = take_signs(format.sign_bits, values.x + 8 * i, values.w + 8 * i);
   return values;
@@ -214,10 +216,10 @@ Fit choose_sub_scale(const GridFormat& format, const Levels& levels, const Value
 
 }  // namespace
 
-void encode_grid_searched(const GridFormat& format, const float* x, GridCodes& codes) {
+void encode_grid_searched(const GridFormat& format, const float* x, const float* importance, GridCodes& codes) {
   const Levels& levels = levels_of(format);
   codes = GridCodes{};
-  const Values values = weigh(format, x, codes);
+  const Values values = weigh(format, x, importance, codes);
   const int n = kSuperBlock / format.n_groups;
   float scales[16];
   for (int g = 0; g < format.n_groups; ++g)

@@ -9,7 +9,8 @@
 
 namespace candor::quantize {
 
-// x: [256], finite. REQUIRES: a grid with signs (IQ2, IQ3).
-void encode_grid_searched(const quant::GridFormat& format, const float* x, quant::GridCodes& codes);
+// x: [256], finite; importance: [256] or nullptr. REQUIRES: a grid with signs (IQ2, IQ3).
+void encode_grid_searched(const quant::GridFormat& format, const float* x, const float* importance,
+                          quant::GridCodes& codes);
 
 }  // namespace candor::quantize

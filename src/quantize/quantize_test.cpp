@@ -22,7 +22,11 @@ std::vector<float> random_row(size_t n, uint32_t seed) {
 double squared_error(DType dtype, const std::vector<float>& row, bool is_searched) {
   const int64_t n = static_cast<int64_t>(row.size());
   std::vector<std::byte> bytes(row_bytes(dtype_info(dtype), n));
-  (is_searched ? encode_searched : encode_elements)(dtype, row.data(), n, bytes.data());
+  if (is_searched) {
+    encode_searched(dtype, row.data(), nullptr, n, bytes.data());
+  } else {
+    encode_elements(dtype, row.data(), n, bytes.data());
+  }
   std::vector<float> decoded(row.size());
   decode_elements(dtype, bytes.data(), n, decoded.data());
   double sum = 0.0;

@@ -187,6 +187,15 @@ class Encoder {
     return {};
   }
 
+  // Of a row's columns; nullptr: nothing is known of them.
+  const float* importance_of(const TensorView& part, int64_t row) const {
+    if (options_.importance == nullptr) return nullptr;
+    const bool is_stack = part.shape.n_dims > 2;
+    const auto matrix = is_stack ? static_cast<size_t>(row / part.shape[part.shape.n_dims - 2]) : 0;
+    const std::span<const float> found = options_.importance->of(part.name, matrix);
+    return found.empty() ? nullptr : found.data();
+  }
+
   Result<void> encode_part(const TensorView& part, DType dtype, std::byte* dst) {
     const int64_t row_elements = part.shape.row_elements();
     const size_t stride = row_bytes(dtype_info(dtype), row_elements);
@@ -206,7 +215,7 @@ class Encoder {
                             if (is_naive) {
                               encode_naive(row, scale, to);
                             } else {
-                              encode_searched(dtype, row.data(), row_elements, to);
+                              encode_searched(dtype, row.data(), importance_of(part, i), row_elements, to);
                             }
                           }
                         });

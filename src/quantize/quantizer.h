@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "formats/model_file.h"
 #include "formats/write_report.h"
+#include "quantize/importance.h"
 #include "quantize/recipe.h"
 
 namespace candor::quantize {
@@ -23,6 +24,7 @@ struct QuantizeOptions {
   // Matrices as int8 with one scale for the whole tensor (its largest magnitude / 127), written as Q8_0 blocks that all
   // have this scale: the baseline that better formats are compared with. recipe is ignored.
   bool naive_int8 = false;
+  std::shared_ptr<const Importance> importance;  // nullptr: none. Types without a search do without it.
   int32_t n_threads = 1;
   std::function<bool(uint64_t done_bytes, uint64_t total_bytes)> progress;  // false: stop, nothing is left
 };

@@ -44,8 +44,17 @@ struct Group {
   Four sum_wx;
 };
 
+// Values with how much each matters besides its size; nullptr: all alike.
+struct Source {
+  const float* x;
+  const float* importance;
+
+  Source from(size_t i) const { return {x + i, importance == nullptr ? nullptr : importance + i}; }
+};
+
 template <int n>
-Group<n> weigh(const float* x) {
+Group<n> weigh(Source src) {
+  const float* x = src.x;
   double squares = 0.0;
   for (int i = 0; i < n; ++i) squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   const float rms = static_cast<float>(std::sqrt(squares / n));
@@ -53,7 +62,8 @@ Group<n> weigh(const float* x) {
   group.sum_w = group.sum_wx = Four{};
   for (int i = 0; i < n; ++i) {
     group.x[i] = four(x[i]);
-    group.w[i] = four(rms + std::fabs(x[i]));
+    const float w = rms + std::fabs(x[i]);
+    group.w[i] = four(src.importance == nullptr ? w : w * src.importance[i]);
     group.sum_w += group.w[i];
     group.sum_wx += group.w[i] * group.x[i];
   }
@@ -163,15 +173,15 @@ quant::ScaleMin round_affine(const Group<n>& g, Affine a, Affine unit, float q_m
 }
 
 template <int n_groups, int q_max, int level_max>
-quant::AffineLevels search_affine_levels(const float* src) {
+quant::AffineLevels search_affine_levels(Source src) {
   constexpr int kGroup = kSuperBlock / n_groups;
   std::array<Group<kGroup>, n_groups> groups;
   std::array<Affine, n_groups> fits;
   float largest_scale = 0.0f;
   float largest_min = 0.0f;
   for (size_t j = 0; j < n_groups; ++j) {
-    groups[j] = weigh<kGroup>(src + j * kGroup);
-    fits[j] = search_affine(groups[j], src + j * kGroup, static_cast<float>(q_max));
+    groups[j] = weigh<kGroup>(src.from(j * kGroup));
+    fits[j] = search_affine(groups[j], src.x + j * kGroup, static_cast<float>(q_max));
     largest_scale = std::max(largest_scale, fits[j].scale);
     largest_min = std::max(largest_min, fits[j].min);
   }
@@ -236,13 +246,13 @@ float search_symmetric(const Group<n>& g, const float* x, int lo_code) {
 }
 
 template <int lo, int level_min>
-quant::SymmetricLevels search_symmetric_levels(const float* src) {
+quant::SymmetricLevels search_symmetric_levels(Source src) {
   constexpr size_t kGroups = 16;
   std::array<Group<16>, kGroups> groups;
   std::array<float, kGroups> fits{};
   for (size_t j = 0; j < kGroups; ++j) {
-    groups[j] = weigh<16>(src + 16 * j);
-    fits[j] = search_symmetric(groups[j], src + 16 * j, lo);
+    groups[j] = weigh<16>(src.from(16 * j));
+    fits[j] = search_symmetric(groups[j], src.x + 16 * j, lo);
   }
   quant::SymmetricLevels levels;
   levels.d = f32_to_f16(quant::largest_magnitude(fits) / static_cast<float>(level_min));
@@ -263,54 +273,55 @@ quant::SymmetricLevels search_symmetric_levels(const float* src) {
   return levels;
 }
 
-void encode(const float* src, quant::BlockQ2_K& block) {
-  quant::fill_block(src, search_affine_levels<16, 3, 15>(src), block);
+void encode(Source src, quant::BlockQ2_K& block) {
+  quant::fill_block(src.x, search_affine_levels<16, 3, 15>(src), block);
 }
-void encode(const float* src, quant::BlockQ4_K& block) {
-  quant::fill_block(src, search_affine_levels<8, 15, 63>(src), block);
+void encode(Source src, quant::BlockQ4_K& block) {
+  quant::fill_block(src.x, search_affine_levels<8, 15, 63>(src), block);
 }
-void encode(const float* src, quant::BlockQ5_K& block) {
-  quant::fill_block(src, search_affine_levels<8, 31, 63>(src), block);
+void encode(Source src, quant::BlockQ5_K& block) {
+  quant::fill_block(src.x, search_affine_levels<8, 31, 63>(src), block);
 }
-void encode(const float* src, quant::BlockQ3_K& block) {
-  quant::fill_block(src, search_symmetric_levels<-4, -32>(src), block);
+void encode(Source src, quant::BlockQ3_K& block) {
+  quant::fill_block(src.x, search_symmetric_levels<-4, -32>(src), block);
 }
-void encode(const float* src, quant::BlockQ6_K& block) {
-  quant::fill_block(src, search_symmetric_levels<-32, -128>(src), block);
+void encode(Source src, quant::BlockQ6_K& block) {
+  quant::fill_block(src.x, search_symmetric_levels<-32, -128>(src), block);
 }
 
 // One f16 scale for 32: codes are chosen for the scale as it will be read.
 template <int lo, class Block>
-void encode_single(const float* src, Block& block) {
-  const float scale = search_symmetric(weigh<Block::kElements>(src), src, lo);
-  quant::fill_block(src, f16_to_f32(f32_to_f16(scale)), block);
+void encode_single(Source src, Block& block) {
+  const float scale = search_symmetric(weigh<Block::kElements>(src), src.x, lo);
+  quant::fill_block(src.x, f16_to_f32(f32_to_f16(scale)), block);
 }
-void encode(const float* src, quant::BlockQ4_0& block) {
+void encode(Source src, quant::BlockQ4_0& block) {
   encode_single<-8>(src, block);
 }
-void encode(const float* src, quant::BlockQ5_0& block) {
+void encode(Source src, quant::BlockQ5_0& block) {
   encode_single<-16>(src, block);
 }
 
 template <quant::GridBlock Block>
-void encode(const float* src, Block& block) {
+void encode(Source src, Block& block) {
   quant::GridCodes codes;
-  encode_grid_searched(Block::kGrid, src, codes);
+  encode_grid_searched(Block::kGrid, src.x, src.importance, codes);
   build_grid(codes, block);
 }
 
 template <class Block>
-void encode_blocks(const float* src, int64_t n, std::byte* dst) {
+void encode_blocks(Source src, int64_t n, std::byte* dst) {
   for (int64_t i = 0; i < n / Block::kElements; ++i) {
     Block block{};
-    encode(src + i * Block::kElements, block);
+    encode(src.from(static_cast<size_t>(i * Block::kElements)), block);
     std::memcpy(dst + static_cast<size_t>(i) * sizeof(Block), &block, sizeof(Block));
   }
 }
 
 }  // namespace
 
-void encode_searched(DType dtype, const float* src, int64_t n, std::byte* dst) {
+void encode_searched(DType dtype, const float* x, const float* importance, int64_t n, std::byte* dst) {
+  const Source src{x, importance};
   switch (dtype) {
     case DType::kQ2_K:
       return encode_blocks<quant::BlockQ2_K>(src, n, dst);
@@ -337,7 +348,7 @@ void encode_searched(DType dtype, const float* src, int64_t n, std::byte* dst) {
     case DType::kIQ3_S:
       return encode_blocks<quant::BlockIQ3_S>(src, n, dst);
     default:
-      return encode_elements(dtype, src, n, dst);
+      return encode_elements(dtype, x, n, dst);
   }
 }
 
