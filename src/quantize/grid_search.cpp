@@ -21,7 +21,8 @@ using quant::kSuperBlock;
 constexpr int kStepsAside = 20;  // to each side of the scale that spans a group's largest value
 constexpr float kStepSize = 0.0125f;
 
-constexpr size_t kNear = 8;
+constexpr size_t kNear = 32;
+constexpr size_t kNearInSearch = 4;
 
 // A grid's magnitudes, and the vectors that are nearest to each combination of them.
 struct Levels {
@@ -143,24 +144,20 @@ Fit fit(const GridFormat& format, const Levels& levels, const float* x, const fl
   return fit;
 }
 
-// Of 8 values; seven signs leave out the last, so that where they are odd, the value that matters least takes the
-// other.
-uint8_t take_signs(int sign_bits, float* x, const float* w) {
-  uint32_t signs = 0;
-  for (int k = 0; k < 8; ++k) {
-    if (x[k] < 0.0f) signs |= 1u << k;
-    x[k] = std::fabs(x[k]);
-  }
-  if (sign_bits == 8 || __builtin_popcount(signs) % 2 == 0) return static_cast<uint8_t>(signs);
+// Of 8 values. Seven signs leave out the last, so that where they are odd, the value that matters least is left below
+// 0: it takes the other sign.
+void take_magnitudes(int sign_bits, float* x, const float* w) {
+  int n_negative = 0;
   int least = 0;
-  for (int k = 1; k < 8; ++k) {
+  for (int k = 0; k < 8; ++k) {
+    n_negative += x[k] < 0.0f ? 1 : 0;
+    x[k] = std::fabs(x[k]);
     if (w[k] * x[k] * x[k] < w[least] * x[least] * x[least]) least = k;
   }
-  x[least] = -x[least];
-  return static_cast<uint8_t>(signs ^ (1u << least));
+  if (sign_bits == 7 && n_negative % 2 != 0) x[least] = -x[least];
 }
 
-Values weigh(const GridFormat& format, const float* x, const float* importance, GridCodes& codes) {
+Values weigh(const GridFormat& format, const float* x, const float* importance) {
   Values values;
   std::copy_n(x, kSuperBlock, values.x);
   for (int g = 0; g < 8; ++g) {
@@ -171,7 +168,7 @@ Values weigh(const GridFormat& format, const float* x, const float* importance, 
       values.w[k] = (rms + std::fabs(x[k])) * (importance == nullptr ? 1.0f : importance[k]);
     }
   }
-  for (int i = 0; i < 32; ++i) codes.signs[i] = take_signs(format.sign_bits, values.x + 8 * i, values.w + 8 * i);
+  for (int i = 0; i < 32; ++i) take_magnitudes(format.sign_bits, values.x + 8 * i, values.w + 8 * i);
   return values;
 }
 
@@ -187,7 +184,8 @@ float free_scale(const GridFormat& format, const Levels& levels, const float* x,
   float best = 0.0f;
   float least = std::numeric_limits<float>::infinity();
   for (int i = -kStepsAside; i <= kStepsAside; ++i) {
-    const Fit found = fit(format, levels, x, w, n, reach * (1.0f + kStepSize * static_cast<float>(i)) / top, 1);
+    const Fit found =
+        fit(format, levels, x, w, n, reach * (1.0f + kStepSize * static_cast<float>(i)) / top, kNearInSearch);
     const float scale = found.best_scale();
     if (found.loss(scale) >= least) continue;
     least = found.loss(scale);
@@ -196,20 +194,49 @@ float free_scale(const GridFormat& format, const Levels& levels, const float* x,
   return best;
 }
 
-// The sub-scale with the least loss under d, and its vectors.
-Fit choose_sub_scale(const GridFormat& format, const Levels& levels, const Values& values, int first, int n, float d,
-                     float scale, uint8_t& code) {
+// The sub-scale with the least loss under d, near to what the scale asks for.
+uint8_t choose_sub_scale(const GridFormat& format, const Levels& levels, const Values& values, int first, int n,
+                         float d, float scale) {
   const int most = (1 << format.scale_bits) - 1;
   const int middle = quant::round_clamped(0.5f * (scale * quant::inverse_or_zero(d) - 1.0f), 0, most);
-  Fit best;
+  int best = middle;
   float least = std::numeric_limits<float>::infinity();
   for (int s = std::max(0, middle - 1); s <= std::min(most, middle + 1); ++s) {
     const float step = d * static_cast<float>(2 * s + 1);
-    const Fit found = fit(format, levels, values.x + first, values.w + first, n, quant::inverse_or_zero(step), kNear);
+    const float inverse = quant::inverse_or_zero(step);
+    const Fit found = fit(format, levels, values.x + first, values.w + first, n, inverse, kNear);
+    if (found.loss(step) >= least) continue;
+    least = found.loss(step);
+    best = s;
+  }
+  return static_cast<uint8_t>(best);
+}
+
+// The vectors of 8 values for a step, and their signs. Where seven signs cannot say all eight, the value that takes the
+// other sign is the one that makes the error least.
+Fit place_eight(const GridFormat& format, const Levels& levels, const float* x, const float* w, float step,
+                uint8_t& signs) {
+  const float inverse = quant::inverse_or_zero(step);
+  uint32_t own = 0;
+  float magnitudes[8];
+  for (int k = 0; k < 8; ++k) {
+    own |= (x[k] < 0.0f ? 1u : 0u) << k;
+    magnitudes[k] = std::fabs(x[k]);
+  }
+  signs = static_cast<uint8_t>(own);
+  if (format.sign_bits == 8 || __builtin_popcount(own) % 2 == 0) {
+    return fit(format, levels, magnitudes, w, 8, inverse, kNear);
+  }
+  Fit best;
+  float least = std::numeric_limits<float>::infinity();
+  for (int k = 0; k < 8; ++k) {
+    magnitudes[k] = -magnitudes[k];
+    const Fit found = fit(format, levels, magnitudes, w, 8, inverse, kNear);
+    magnitudes[k] = -magnitudes[k];
     if (found.loss(step) >= least) continue;
     least = found.loss(step);
     best = found;
-    code = static_cast<uint8_t>(s);
+    signs = static_cast<uint8_t>(own ^ (1u << k));
   }
   return best;
 }
@@ -219,7 +246,7 @@ Fit choose_sub_scale(const GridFormat& format, const Levels& levels, const Value
 void encode_grid_searched(const GridFormat& format, const float* x, const float* importance, GridCodes& codes) {
   const Levels& levels = levels_of(format);
   codes = GridCodes{};
-  const Values values = weigh(format, x, importance, codes);
+  const Values values = weigh(format, x, importance);
   const int n = kSuperBlock / format.n_groups;
   float scales[16];
   for (int g = 0; g < format.n_groups; ++g)
@@ -231,11 +258,14 @@ void encode_grid_searched(const GridFormat& format, const float* x, const float*
   float xv = 0.0f;
   float vv = 0.0f;
   for (int g = 0; g < format.n_groups; ++g) {
-    const Fit found = choose_sub_scale(format, levels, values, g * n, n, d, scales[g], codes.scales[g]);
-    std::copy_n(found.index.begin(), n / format.span, codes.index + g * n / format.span);
+    codes.scales[g] = choose_sub_scale(format, levels, values, g * n, n, d, scales[g]);
     const auto times = static_cast<float>(2 * codes.scales[g] + 1);
-    xv += times * found.xv;
-    vv += times * times * found.vv;
+    for (int i = g * n / 8; i < (g + 1) * n / 8; ++i) {
+      const Fit found = place_eight(format, levels, x + 8 * i, values.w + 8 * i, d * times, codes.signs[i]);
+      std::copy_n(found.index.begin(), 8 / format.span, codes.index + 8 / format.span * i);
+      xv += times * found.xv;
+      vv += times * times * found.vv;
+    }
   }
   if (vv > 0.0f && xv > 0.0f) codes.d = f32_to_f16(std::ldexp(xv / vv, format.halvings));
 }

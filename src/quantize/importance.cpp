@@ -23,10 +23,11 @@ std::vector<float> floats_of(const TensorView& tensor) {
 Result<void> check_kind(const formats::ModelFile& file) {
   CANDOR_ASSIGN(const auto kind, formats::meta_string(file, "general.type"));
   if (kind && *kind == "imatrix") return {};
-  return fail(ErrorKind::kInvalidInput,
-              fmt::format("{}: this is no importance matrix (general.type is {}, expected \"imatrix\"); llama-imatrix "
-                          "writes them as GGUF files",
-                          file.info().paths.front().string(), kind ? formats::in_quotes(*kind) : "missing"));
+  return fail(
+      ErrorKind::kInvalidInput,
+      fmt::format("importance matrix: general.type is {}, expected \"imatrix\": the file is none; llama-imatrix "
+                  "writes them as GGUF",
+                  kind ? formats::in_quotes(*kind) : "missing"));
 }
 
 Error of_another_model(std::string_view name, std::string_view why) {

@@ -43,7 +43,12 @@ TEST(search, loses_less_than_scales_from_extremes) {
                                      {DType::kQ5_K, 0.95},
                                      {DType::kQ6_K, 0.98},
                                      {DType::kQ4_0, 0.95},
-                                     {DType::kQ5_0, 0.98}}) {
+                                     {DType::kQ5_0, 0.98},
+                                     {DType::kIQ2_XXS, 0.95},
+                                     {DType::kIQ2_XS, 0.95},
+                                     {DType::kIQ2_S, 0.95},
+                                     {DType::kIQ3_XXS, 0.95},
+                                     {DType::kIQ3_S, 0.95}}) {
     const double searched = squared_error(dtype, row, true);
     const double plain = squared_error(dtype, row, false);
     EXPECT_LT(searched, share * plain) << dtype_info(dtype).name << " " << searched / plain;
@@ -53,11 +58,34 @@ TEST(search, loses_less_than_scales_from_extremes) {
 TEST(search, blocks_of_zeros_of_one_value_and_of_huge_ones_decode_to_finite_numbers) {
   for (const float value : {0.0f, 1.0f, -3.5f, 1e-30f, 1e4f}) {
     const std::vector<float> row(256, value);
-    for (const DType dtype : {DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kQ4_0}) {
+    for (const DType dtype :
+         {DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kQ4_0, DType::kIQ3_S}) {
       const double error = squared_error(dtype, row, true);
-      EXPECT_LE(error, 256 * std::pow(0.05 * static_cast<double>(std::fabs(value)) + 1e-12, 2))
+      const double share = dtype == DType::kIQ3_S ? 0.2 : 0.05;  // its grid lacks most vectors of one value
+      EXPECT_LE(error, 256 * std::pow(share * static_cast<double>(std::fabs(value)) + 1e-12, 2))
           << dtype_info(dtype).name << " " << value;
     }
+  }
+}
+
+// The error of the columns that matter falls, at the cost of the others.
+TEST(search, errors_of_columns_that_matter_count) {
+  const std::vector<float> row = random_row(256 * 16, 3);
+  std::vector<float> importance(row.size(), 1.0f);
+  for (size_t i = 0; i < row.size(); i += 4) importance[i] = 100.0f;
+  for (const DType dtype : {DType::kQ3_K, DType::kQ4_K, DType::kIQ2_XXS, DType::kIQ3_S}) {
+    double errors[2] = {};
+    for (const bool is_told : {false, true}) {
+      std::vector<std::byte> bytes(row_bytes(dtype_info(dtype), static_cast<int64_t>(row.size())));
+      std::vector<float> decoded(row.size());
+      encode_searched(dtype, row.data(), is_told ? importance.data() : nullptr, static_cast<int64_t>(row.size()),
+                      bytes.data());
+      decode_elements(dtype, bytes.data(), static_cast<int64_t>(row.size()), decoded.data());
+      for (size_t i = 0; i < row.size(); i += 4) {
+        errors[is_told ? 1 : 0] += std::pow(static_cast<double>(decoded[i] - row[i]), 2);
+      }
+    }
+    EXPECT_LT(errors[1], 0.9 * errors[0]) << dtype_info(dtype).name;
   }
 }
 
