@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "apps/terminal/terminal.h"
 #include "candor/info.h"
@@ -10,7 +11,7 @@
 
 namespace candor::apps {
 
-Result<BareModel> load_bare_model(EngineOptions options, int32_t usual_ctx) {
+Result<BareModel> load_bare_model(EngineOptions options, int32_t usual_ctx, const WrapBackend& wrap) {
   const EndsOnInterrupt at_once;
   BareModel loaded;
   loaded.place = std::make_unique<platform::ScopedPlace>();
@@ -20,6 +21,7 @@ Result<BareModel> load_bare_model(EngineOptions options, int32_t usual_ctx) {
     options.n_ctx = std::min(usual_ctx, spec.max_positions);
   }
   CANDOR_ASSIGN(loaded.backend, engine::make_named_backend(options));
+  if (wrap) loaded.backend = wrap(std::move(loaded.backend));
   CANDOR_ASSIGN(const MemoryPlan plan, engine::plan_memory(options, *loaded.file, *loaded.backend, nullptr));
   CANDOR_TRY(engine::check_fits(plan));
   ProgressBar bar("loading");

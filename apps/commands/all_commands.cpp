@@ -19,6 +19,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_bench(app, action);
   add_estimate(app, action);
   add_eval(app, action);
+  add_imatrix(app, action);
   add_verify(app, action);
   add_cache(app, action);
   add_explain(app, action);

@@ -32,6 +32,7 @@ void add_estimate(CLI::App& app, Action& action);
 void add_cache(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
+void add_imatrix(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_sample(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);

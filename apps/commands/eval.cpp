@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "apps/bench/bare_model.h"
+#include "apps/bench/text_windows.h"
 #include "apps/commands/commands.h"
 #include "apps/options/adapter_options.h"
 #include "apps/options/arguments.h"
@@ -31,7 +32,6 @@
 #include "formats/model_file.h"
 #include "model/model.h"
 #include "model/score.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace candor::apps {
 namespace {
@@ -81,58 +81,6 @@ Result<Loaded> load(EngineOptions engine, const EvalOptions& options) {
   return loaded;
 }
 
-struct Windows {
-  std::vector<std::vector<TokenId>> tokens{};
-  std::vector<size_t> document{};  // that each window belongs to
-  size_t n_documents = 1;
-};
-
-// What stands between the separators, without what is empty; the whole text where there is no separator.
-std::vector<std::string_view> documents_of(std::string_view text, const std::optional<std::string>& separator) {
-  if (!separator) return {text};
-  std::vector<std::string_view> documents;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(*separator, begin), text.size());
-    const std::string_view one = text.substr(begin, end - begin);
-    if (one.find_first_not_of(" \t\r\n") != std::string_view::npos) documents.push_back(one);
-    begin = end + separator->size();
-  }
-  return documents;
-}
-
-// Each begins with the beginning token, where the model has one and the text does not begin with it itself.
-void add_windows(const std::vector<TokenId>& tokens, const text::SpecialTokens& special, size_t window,
-                 Windows& windows) {
-  const bool adds_bos = special.add_bos && special.bos != kNoToken;
-  for (size_t at = 0; at < tokens.size();) {
-    std::vector<TokenId> one;
-    if (adds_bos && tokens[at] != special.bos) one.push_back(special.bos);
-    const size_t end = std::min(at + window - one.size(), tokens.size());
-    one.insert(one.end(), tokens.begin() + static_cast<ptrdiff_t>(at), tokens.begin() + static_cast<ptrdiff_t>(end));
-    at = end;
-    if (one.size() < 2) continue;
-    windows.tokens.push_back(std::move(one));
-    windows.document.push_back(windows.n_documents - 1);
-  }
-}
-
-// No window reaches over the end of a document.
-Result<Windows> windows_of(const formats::ModelFile& file, const EvalOptions& options, const std::string& text,
-                           size_t window) {
-  auto made = text::Tokenizer::from_model_file(file);
-  CANDOR_TRY(file.check_intact());
-  CANDOR_ASSIGN(const auto tokenizer, std::move(made));
-  Windows windows{.n_documents = 0};
-  for (const std::string_view document : documents_of(text, options.split_at)) {
-    CANDOR_ASSIGN(const std::vector<TokenId> tokens,
-                  tokenizer->encode(document, {.add_special = false, .parse_special = options.parse_special}));
-    ++windows.n_documents;
-    add_windows(tokens, tokenizer->special(), window, windows);
-  }
-  if (windows.tokens.empty()) return fail(ErrorKind::kInvalidInput, "the text is too short: two tokens at least");
-  return windows;
-}
-
 struct Divergence {
   double kl_sum = 0;
   int64_t n = 0, n_decided = 0, n_same = 0;
@@ -150,7 +98,7 @@ void compare(std::span<const float> truth, std::span<const float> other, Diverge
   if (best(truth) == best(other)) ++sum.n_same;
 }
 
-Result<Divergence> divergence(Loaded& truth, Loaded& other, const Windows& windows) {
+Result<Divergence> divergence(Loaded& truth, Loaded& other, const TextWindows& windows) {
   Divergence sum;
   if (truth.model->spec().vocab != other.model->spec().vocab)
     return fail(ErrorKind::kInvalidInput, fmt::format("the vocabularies differ: {} and {} tokens",
@@ -165,7 +113,7 @@ Result<Divergence> divergence(Loaded& truth, Loaded& other, const Windows& windo
   return sum;
 }
 
-Result<std::vector<double>> logprobs_of(Loaded& model, const Windows& windows) {
+Result<std::vector<double>> logprobs_of(Loaded& model, const TextWindows& windows) {
   std::vector<double> logprobs;
   for (const auto& tokens : windows.tokens) {
     CANDOR_ASSIGN(const std::vector<double> one, model.scorer->logprobs(tokens));
@@ -175,14 +123,15 @@ Result<std::vector<double>> logprobs_of(Loaded& model, const Windows& windows) {
 }
 
 // With the weights that the file means, for what fast ones cost.
-Result<double> exact_perplexity(const EvalOptions& options, const std::filesystem::path& path, const Windows& windows) {
+Result<double> exact_perplexity(const EvalOptions& options, const std::filesystem::path& path,
+                                const TextWindows& windows) {
   CANDOR_ASSIGN(Loaded exact, load(engine_of(options, path, options.backend), options));
   CANDOR_ASSIGN(const std::vector<double> logprobs, logprobs_of(exact, windows));
   return model::perplexity(logprobs);
 }
 
 // Of each by itself, in order.
-nlohmann::ordered_json documents_json(const Windows& windows, std::span<const double> logprobs) {
+nlohmann::ordered_json documents_json(const TextWindows& windows, std::span<const double> logprobs) {
   std::vector<size_t> n_tokens(windows.n_documents, 0);
   for (size_t i = 0; i < windows.tokens.size(); ++i) n_tokens[windows.document[i]] += windows.tokens[i].size() - 1;
   auto list = nlohmann::ordered_json::array();
@@ -201,7 +150,8 @@ Result<nlohmann::ordered_json> evaluate(const EvalOptions& options, const std::f
   CANDOR_ASSIGN(Loaded model, load(engine, options));
   const size_t window =
       static_cast<size_t>(std::min<int64_t>(model.model->spec().max_positions, options.n_window.value_or(kUsualWindow)));
-  CANDOR_ASSIGN(const auto windows, windows_of(*model.file, options, text, window));
+  CANDOR_ASSIGN(const TextWindows windows,
+                windows_of(*model.file, text, {window, options.split_at, options.parse_special}));
   CANDOR_ASSIGN(const std::vector<double> logprobs, logprobs_of(model, windows));
   nlohmann::ordered_json json = {{"model", path.string()},
                                  {"backend", options.backend},

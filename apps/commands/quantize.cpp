@@ -49,16 +49,14 @@ void add_quantize(CLI::App& app, Action& action) {
   const auto options = std::make_shared<FileOptions>();
   CLI::App* command = add_command(
       app, "quantize",
-      "write a model in fewer bits; TYPE: f16, bf16, q8_0, w8a8, q6_k, q5_k_m, q5_0, q4_k_m, q4_0, iq4_xs, iq4_nl, "
-      "q3_k_m, iq3_s, iq3_xxs, q2_k, iq2_s, iq2_xs, iq2_xxs, tq2_0, tq1_0",
-      options);
+      "write a model in fewer bits; TYPE: q8_0, q6_k, q4_k_m, iq3_s, iq2_s, ... (a wrong one lists all)", options);
   CLI::Option* type = command->add_option("type", options->type, "TYPE");
   command->add_option("--tensor-type", options->tensor_types, "NAME=TYPE for tensors of that name (* is any text)")
       ->type_name("NAME=TYPE");
   command->add_option("-t,--threads", options->n_threads, "compute threads")->check(CLI::Range(1, 1024));
   command
       ->add_option("--imatrix", options->imatrix,
-                   "an importance matrix of the model (GGUF, by llama-imatrix): errors count by what comes in")
+                   "an importance matrix of the model (GGUF, by candor imatrix): errors count by what comes in")
       ->type_name("FILE");
   CLI::Option* naive =
       command->add_flag("--naive-int8", options->naive_int8, "int8 with one scale a tensor, for comparison");

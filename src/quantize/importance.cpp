@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "formats/gguf/gguf_writer.h"
 #include "formats/quote.h"
 #include "tensor/encode.h"
 
@@ -37,19 +38,42 @@ Error of_another_model(std::string_view name, std::string_view why) {
 
 }  // namespace
 
+Result<void> write_importance(const std::filesystem::path& path, std::span<const ColumnSums> sums,
+                              const ImportanceSource& source) {
+  using formats::gguf::GgufArray;
+  using formats::gguf::GgufScalar;
+  formats::gguf::GgufHeader header;
+  CANDOR_TRY(header.add_meta("general.type", GgufScalar(std::string("imatrix"))));
+  CANDOR_TRY(header.add_meta("imatrix.datasets", GgufArray(std::vector<std::string>{source.text})));
+  CANDOR_TRY(header.add_meta("imatrix.chunk_count", GgufScalar(source.n_windows)));
+  CANDOR_TRY(header.add_meta("imatrix.chunk_size", GgufScalar(source.window)));
+  for (const ColumnSums& one : sums) {
+    const auto n_matrices = static_cast<int64_t>(one.counts.size());
+    const Shape squares{2, {n_matrices, static_cast<int64_t>(one.n_in), 0, 0}};
+    CANDOR_TRY(header.add_tensor(one.tensor + std::string(kSums), DType::kF32, squares));
+    CANDOR_TRY(header.add_tensor(one.tensor + std::string(kCounts), DType::kF32, {2, {n_matrices, 1, 0, 0}}));
+  }
+  CANDOR_ASSIGN(auto writer, formats::gguf::GgufWriter::create(path, header));
+  for (const ColumnSums& one : sums) {
+    CANDOR_TRY(writer.write_tensor(std::as_bytes(std::span(one.squares))));
+    CANDOR_TRY(writer.write_tensor(std::as_bytes(std::span(one.counts))));
+  }
+  return writer.finish();
+}
+
 Result<Importance::Means> Importance::read_means(const formats::ModelFile& file, const TensorView& sums,
                                                  const TensorView& tensor) {
   const std::string_view name = tensor.name;
   const TensorView* counts = file.find(std::string(name) + std::string(kCounts));
-  const auto n_in = static_cast<size_t>(sums.shape.row_elements());
-  const auto n_matrices = static_cast<size_t>(sums.shape.n_rows());
-  const size_t expected = tensor.shape.n_dims > 2 ? static_cast<size_t>(tensor.shape[0]) : 1;
-  if (n_in != static_cast<size_t>(tensor.shape.row_elements()) || n_matrices != expected) {
-    return of_another_model(name, fmt::format("has {} inputs of {} matrices, expected {} of {}", n_in, n_matrices,
-                                              tensor.shape.row_elements(), expected));
+  const auto n_in = static_cast<size_t>(tensor.shape.row_elements());
+  const size_t n_matrices = tensor.shape.n_dims > 2 ? static_cast<size_t>(tensor.shape[0]) : 1;
+  if (static_cast<size_t>(sums.shape.n_elements()) != n_in * n_matrices) {
+    return of_another_model(name, fmt::format("has {} inputs of all matrices, expected {} of {}",
+                                              sums.shape.n_elements(), n_in, n_matrices));
   }
+  const auto n_counts = counts == nullptr ? size_t{0} : static_cast<size_t>(counts->shape.n_elements());
   const bool is_complete = counts != nullptr && counts->dtype == DType::kF32 && sums.dtype == DType::kF32 &&
-                           static_cast<size_t>(counts->shape.n_elements()) == n_matrices;
+                           (n_counts == n_matrices || n_counts == 1);
   if (!is_complete) {
     return fail(ErrorKind::kInvalidInput, fmt::format("importance matrix: {} lacks its counts, or has them in another "
                                                       "type than F32; the file is damaged",
@@ -58,7 +82,7 @@ Result<Importance::Means> Importance::read_means(const formats::ModelFile& file,
   const std::vector<float> n = floats_of(*counts);
   Means means{n_in, floats_of(sums)};
   for (size_t i = 0; i < means.values.size(); ++i) {
-    const float count = n[i / n_in];
+    const float count = n[n_counts == 1 ? 0 : i / n_in];
     if (!(count > 0.0f) || !std::isfinite(count)) {
       return fail(ErrorKind::kInvalidInput,
                   fmt::format("importance matrix: matrix {} of {} was used {} times; make it again with more text",

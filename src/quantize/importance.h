@@ -2,8 +2,10 @@
 // How much each input of a matrix matters, from an importance matrix: the mean square of what came in when the model
 // read a text. Files as llama.cpp's llama-imatrix writes them (GGUF, general.type "imatrix"): for each matrix NAME
 // [n_out, n_in] the sums NAME.in_sum2 [n_matrices, n_in] and NAME.counts [n_matrices], where experts are several
-// matrices. Immutable; any thread.
+// matrices; those of heads may have one count for all. Immutable; any thread.
 
+#include <cstdint>
+#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
@@ -14,6 +16,24 @@
 #include "formats/model_file.h"
 
 namespace candor::quantize {
+
+// What `candor imatrix` gathers of a tensor.
+struct ColumnSums {
+  std::string tensor{};
+  size_t n_in = 0;
+  std::vector<float> squares{};  // [n_matrices, n_in]
+  std::vector<float> counts{};   // [n_matrices]
+};
+
+// Of what text, read in how many windows of how many tokens at most: kept in the file, as llama.cpp does.
+struct ImportanceSource {
+  std::string text{};
+  uint32_t n_windows = 0;
+  uint32_t window = 0;
+};
+
+Result<void> write_importance(const std::filesystem::path& path, std::span<const ColumnSums> sums,
+                              const ImportanceSource& source);
 
 class Importance {
  public:

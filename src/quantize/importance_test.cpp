@@ -65,7 +65,7 @@ TEST(importance, of_what_is_none_or_of_another_model_is_refused) {
   EXPECT_NE(refusal(imatrix(), smaller).find("'blk.0.ffn_up_exps.weight' is no tensor"), std::string::npos);
   MemoryModelFile wider;
   add(wider, "blk.0.attn_q.weight", {2, {3, 8, 0, 0}}, std::vector<float>(24, 1.0f));
-  EXPECT_NE(refusal(imatrix(), wider).find("has 4 inputs of 1 matrices, expected 8 of 1"), std::string::npos);
+  EXPECT_NE(refusal(imatrix(), wider).find("has 4 inputs of all matrices, expected 8 of 1"), std::string::npos);
   MemoryModelFile empty;
   empty.set_string("general.type", "imatrix");
   EXPECT_NE(refusal(empty, model()).find("names no matrix"), std::string::npos);
