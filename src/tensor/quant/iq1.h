@@ -83,14 +83,14 @@ inline void build_grid(const GridCodes& codes, BlockIQ1_S& block) {
   }
 }
 
-inline f16 grid_d(const BlockIQ1_M& block) {
+inline f16 spread_d(const BlockIQ1_M& block) {
   uint32_t d = 0;
   for (int i = 0; i < 4; ++i) d |= (static_cast<uint32_t>(block.scales[i]) >> 12) << (4 * i);
   return static_cast<f16>(d);
 }
 
 inline void parse_grid(const BlockIQ1_M& block, GridCodes& codes) {
-  codes.d = grid_d(block);
+  codes.d = spread_d(block);
   for (int g = 0; g < 16; ++g) codes.scales[g] = static_cast<uint8_t>((block.scales[g / 4] >> (3 * (g % 4))) & 7u);
   for (int i = 0; i < 32; ++i) {
     codes.index[i] = static_cast<uint16_t>(block.qs[i] | (((block.qh[i / 2] >> (4 * (i % 2))) & 15u) << 8));
@@ -109,6 +109,11 @@ inline void build_grid(const GridCodes& codes, BlockIQ1_M& block) {
     block.qs[i] = static_cast<uint8_t>(codes.index[i]);
     block.qh[i / 2] = static_cast<uint8_t>(block.qh[i / 2] | ((codes.index[i] >> 8) << (4 * (i % 2))));
   }
+}
+
+// Behind parse_grid() and build_grid(): a call of it before them would ask GridBlock too early.
+inline f16 grid_d(const BlockIQ1_M& block) {
+  return spread_d(block);
 }
 
 }  // namespace candor::quant
