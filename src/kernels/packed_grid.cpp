@@ -33,6 +33,20 @@ int half_groups(const GridFormat& f) {
   return f.n_groups == 16 ? 8 : 4;
 }
 
+// Four bits, each the lowest of a byte.
+uint32_t spread(uint32_t bits) {
+  return (bits * 0x00204081u) & 0x01010101u;
+}
+
+// What 32 k of a row have in the plane of signs. signs: [4].
+uint32_t sign_word(const uint8_t* signs) {
+  uint32_t word = 0;
+  for (int q = 0; q < 4; ++q) {
+    word |= spread(signs[q] & 15u) << (2 * q) | spread(signs[q] >> 4) << (2 * q + 1);
+  }
+  return word;
+}
+
 // dst: the unit, zeros where this row stands.
 void write_row(const GridFormat& f, const GridCodes& codes, int row, uint8_t* dst) {
   std::memcpy(dst + 2 * row, &codes.d, 2);
@@ -49,9 +63,9 @@ void write_row(const GridFormat& f, const GridCodes& codes, int row, uint8_t* ds
     byte = u8(byte | ((codes.index[i] >> 8) << (i * n_high % 8)));
   }
   uint8_t* signs = dst + grid_signs_at(f);
-  for (int k = 0; f.sign_bits > 0 && k < kUnit; ++k) {
-    const SignPlace at = sign_place(k, row);
-    signs[at.byte] = u8(signs[at.byte] | (((codes.signs[k / 8] >> (k % 8)) & 1) << at.bit));
+  for (int b = 0; f.sign_bits > 0 && b < kUnit / 32; ++b) {
+    const uint32_t word = sign_word(codes.signs + 4 * b);
+    std::memcpy(signs + 64 * b + 4 * row, &word, sizeof word);
   }
 }
 

@@ -191,19 +191,7 @@ CANDOR_INLINE __m128i load_128(const uint8_t* p) {
 CANDOR_INLINE __m128i load_64(const uint8_t* p) {
   return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
 }
-template <int n, int m>
-CANDOR_INLINE void look_up_pairs(const uint16_t* table, I32* x) {
-  alignas(32) uint16_t halves[m][32];
-#pragma GCC unroll 4
-  for (int i = 0; i < m; ++i) store_i(reinterpret_cast<int32_t*>(halves[i]), x[i]);
-#pragma GCC unroll 4
-  for (int i = 0; i < m; ++i) {
-#pragma GCC unroll 32
-    for (int j = 0; j < 32; ++j) halves[i][j] = table[halves[i][j]];
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < m; ++i) x[i] = load_i(reinterpret_cast<const int32_t*>(halves[i]));
-}
+#include "kernels/generic/look_up.inl.h"
 CANDOR_INLINE I32 widen_u8(const uint8_t* p) {
   return {_mm256_cvtepu8_epi32(load_64(p)), _mm256_cvtepu8_epi32(load_64(p + 8))};
 }

@@ -169,19 +169,7 @@ CANDOR_INLINE I32 f32_to_bits(F32 a) {
 CANDOR_INLINE I32 round_i(F32 a) {
   CANDOR_QUARTERS(I32, vcvtnq_s32_f32(a.v[i]));
 }
-template <int n, int m>
-CANDOR_INLINE void look_up_pairs(const uint16_t* table, I32* a) {
-  uint16_t halves[m][32];
-#pragma GCC unroll 4
-  for (int i = 0; i < m; ++i) store_i(reinterpret_cast<int32_t*>(halves[i]), a[i]);
-#pragma GCC unroll 4
-  for (int i = 0; i < m; ++i) {
-#pragma GCC unroll 32
-    for (int j = 0; j < 32; ++j) halves[i][j] = table[halves[i][j]];
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < m; ++i) a[i] = load_i(reinterpret_cast<const int32_t*>(halves[i]));
-}
+#include "kernels/generic/look_up.inl.h"
 CANDOR_INLINE I32 widen_u8(const uint8_t* p) {
   const uint8x16_t bytes = vld1q_u8(p);
   const uint16x8_t low = vmovl_u8(vget_low_u8(bytes));
