@@ -23,6 +23,7 @@
 #include "apps/options/arguments.h"
 #include "apps/options/generation_options.h"
 #include "apps/options/prompt_source.h"
+#include "apps/options/window_options.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
 #include "base/error.h"
@@ -39,14 +40,12 @@ namespace {
 struct EvalOptions {
   std::optional<std::string> model, against;
   PromptSource source;
-  std::optional<int64_t> n_window, n_threads, n_ranks;
+  std::optional<int64_t> n_threads, n_ranks;
+  WindowChoice window;
   std::string backend = "cpu", against_backend;
-  std::optional<std::string> split_at;
   std::vector<std::string> adapters;
-  bool fast_weights = false, parse_special = false, json = false;
+  bool fast_weights = false, json = false;
 };
-
-constexpr int64_t kUsualWindow = 512;
 
 struct Loaded : BareModel {
   std::unique_ptr<model::Scorer> scorer;
@@ -67,11 +66,10 @@ Result<Loaded> load(EngineOptions engine, const EvalOptions& options) {
   engine.n_threads = static_cast<int32_t>(options.n_threads.value_or(0));
   apply_ranks(options.n_ranks, engine);
   engine.max_running = 1;
-  engine.n_ctx = options.n_window.value_or(0);
+  engine.n_ctx = options.window.n_tokens.value_or(0);
   CANDOR_ASSIGN(BareModel bare, load_bare_model(engine, kUsualWindow));
   Loaded loaded{std::move(bare), nullptr};
-  const int32_t window =
-      std::min<int32_t>(loaded.model->spec().max_positions, static_cast<int32_t>(options.n_window.value_or(kUsualWindow)));
+  const int32_t window = options.window.tokens_of(loaded.model->spec().max_positions);
   const KvType kv_type = model::usual_kv(loaded.model->spec(), loaded.backend->info().default_kv);
   model::ScorerOptions scoring{.max_tokens = window, .kv_type = kv_type};
   CANDOR_ASSIGN(const auto adapters, engine::load_adapters(engine, *loaded.file, *loaded.model));
@@ -148,17 +146,16 @@ Result<nlohmann::ordered_json> evaluate(const EvalOptions& options, const std::f
   EngineOptions engine = engine_of(options, path, options.backend);
   engine.fast_weights = options.fast_weights;
   CANDOR_ASSIGN(Loaded model, load(engine, options));
-  const size_t window =
-      static_cast<size_t>(std::min<int64_t>(model.model->spec().max_positions, options.n_window.value_or(kUsualWindow)));
+  const auto window = static_cast<size_t>(options.window.tokens_of(model.model->spec().max_positions));
   CANDOR_ASSIGN(const TextWindows windows,
-                windows_of(*model.file, text, {window, options.split_at, options.parse_special}));
+                windows_of(*model.file, text, {window, options.window.split_at, options.window.parse_special}));
   CANDOR_ASSIGN(const std::vector<double> logprobs, logprobs_of(model, windows));
   nlohmann::ordered_json json = {{"model", path.string()},
                                  {"backend", options.backend},
                                  {"tokens", logprobs.size()},
                                  {"window", window},
                                  {"perplexity", model::perplexity(logprobs)}};
-  if (options.split_at) json["documents"] = documents_json(windows, logprobs);
+  if (options.window.split_at) json["documents"] = documents_json(windows, logprobs);
   if (options.fast_weights) {
     CANDOR_ASSIGN(json["exact_perplexity"], exact_perplexity(options, path, windows));
   }
@@ -220,8 +217,7 @@ int run(const EvalOptions& options) {
                                  "compare on one computer, with --ranks or without",
                                  option)),
            kUserInput;
-  if (options.split_at && options.split_at->empty())
-    return say_error("--split-at is empty, expected the text that stands between two documents"), kUserInput;
+  if (const auto good = check(options.window); !good) return say_error(good.error().message), kUserInput;
   const auto asked = read_model_and_prompt(options.model, options.source);
   if (!asked) return say_error(asked.error().message), kUserInput;
   auto json = evaluate(options, asked->model, asked->text);
@@ -241,12 +237,8 @@ void add_eval(CLI::App& app, Action& action) {
   command->add_option("--against", options->against, "a model file to compare with (the same)")->type_name("FILE");
   add_choice(*command, "--against-backend", options->against_backend, {"cpu", "reference"}, "what runs it (reference)");
   add_choice(*command, "--backend", options->backend, {"cpu", "reference"}, "what runs the model (cpu)");
-  add_int(*command, "--window", options->n_window, 2, int64_t{1} << 24, "tokens read together (512, or the context)");
   add_int(*command, "-t,--threads", options->n_threads, 1, 1024, "threads (see candor doctor)");
-  command->add_flag("--parse-special", options->parse_special,
-                    "control tokens written in the text become their ids");
-  command->add_option("--split-at", options->split_at, "documents stand apart at this text, and are read one by one")
-      ->type_name("TEXT");
+  add_window_options(*command, options->window);
   add_adapters(*command, options->adapters, "use a LoRA adapter (PEFT's folder, GGUF); may be repeated");
   add_ranks(*command, options->n_ranks);
   add_fast_weights(*command, options->fast_weights);

@@ -4,20 +4,20 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "apps/bench/bare_model.h"
 #include "apps/bench/text_windows.h"
 #include "apps/commands/commands.h"
+#include "apps/commands/model_writing.h"
 #include "apps/options/arguments.h"
 #include "apps/options/prompt_source.h"
+#include "apps/options/window_options.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
 #include "backend/wrap/input_watch.h"
@@ -32,19 +32,10 @@ struct ImatrixOptions {
   std::optional<std::string> model;
   PromptSource source;
   std::string target;
-  std::optional<int64_t> n_window, n_threads;
-  std::optional<std::string> split_at;
-  bool parse_special = false, force = false;
+  std::optional<int64_t> n_threads;
+  WindowChoice window;
+  bool force = false;
 };
-
-constexpr int64_t kUsualWindow = 512;
-
-Result<void> check_target(const ImatrixOptions& options) {
-  std::error_code ignored;
-  if (options.force || !std::filesystem::exists(options.target, ignored)) return {};
-  return fail(ErrorKind::kInvalidInput,
-              fmt::format("{} exists; name another file, or give --force", printable(options.target)));
-}
 
 // Matrices of a tensor that no row reached have sums and a count of 0.
 std::vector<quantize::ColumnSums> sums_of(const backend::WatchedInputs& inputs, const formats::ModelFile& file) {
@@ -52,7 +43,7 @@ std::vector<quantize::ColumnSums> sums_of(const backend::WatchedInputs& inputs, 
   for (const auto& [key, sums] : inputs.sums()) {
     const TensorView* tensor = file.find(key.first);
     if (tensor == nullptr) continue;
-    const auto n_matrices = tensor->shape.n_dims > 2 ? static_cast<size_t>(tensor->shape[0]) : 1;
+    const size_t n_matrices = quantize::n_matrices_of(*tensor);
     quantize::ColumnSums& all = tensors[key.first];
     all.tensor = key.first;
     all.n_in = sums.squares.size();
@@ -87,23 +78,23 @@ void say_result(const ImatrixOptions& options, const std::vector<quantize::Colum
 }
 
 Result<void> gather(const ImatrixOptions& options, const std::string& path, const std::string& text) {
-  CANDOR_TRY(check_target(options));
+  CANDOR_TRY(check_absent(options.target, options.force));
   EngineOptions engine;
   engine.model_path = path;
   engine.backend = "cpu";
   engine.n_threads = static_cast<int32_t>(options.n_threads.value_or(0));
   engine.max_running = 1;
-  engine.n_ctx = options.n_window.value_or(0);
+  engine.n_ctx = options.window.n_tokens.value_or(0);
   backend::InputWatch* watch = nullptr;
   CANDOR_ASSIGN(BareModel bare, load_bare_model(engine, kUsualWindow, [&](std::unique_ptr<backend::Backend> inner) {
                   auto made = std::make_unique<backend::InputWatch>(std::move(inner));
                   watch = made.get();
                   return made;
                 }));
-  const auto window = static_cast<int32_t>(
-      std::min<int64_t>(bare.model->spec().max_positions, options.n_window.value_or(kUsualWindow)));
+  const int32_t window = options.window.tokens_of(bare.model->spec().max_positions);
   CANDOR_ASSIGN(const TextWindows windows,
-                windows_of(*bare.file, text, {static_cast<size_t>(window), options.split_at, options.parse_special}));
+                windows_of(*bare.file, text,
+                           {static_cast<size_t>(window), options.window.split_at, options.window.parse_special}));
   const KvType kv_type = model::usual_kv(bare.model->spec(), bare.backend->info().default_kv);
   CANDOR_ASSIGN(const auto scorer,
                 model::Scorer::make(*bare.model, *bare.backend, {.max_tokens = window, .kv_type = kv_type}));
@@ -128,8 +119,7 @@ Result<void> gather(const ImatrixOptions& options, const std::string& path, cons
 
 int run(const ImatrixOptions& options) {
   if (engine::joined_ranks()) return say_error("imatrix runs as one process, without mpirun"), kUserInput;
-  if (options.split_at && options.split_at->empty())
-    return say_error("--split-at is empty, expected the text that stands between two documents"), kUserInput;
+  if (const auto good = check(options.window); !good) return say_error(good.error().message), kUserInput;
   const auto asked = read_model_and_prompt(options.model, options.source);
   if (!asked) return say_error(asked.error().message), kUserInput;
   const auto done = gather(options, asked->model, asked->text);
@@ -146,11 +136,8 @@ void add_imatrix(CLI::App& app, Action& action) {
   command->add_option("-f,--file", options->source.file, "the text (- = standard input)")->type_name("FILE");
   command->add_option("-o,--output", options->target, "the importance matrix (GGUF)")->type_name("FILE")->required();
   command->add_flag("--force", options->force, "replace the result if it exists");
-  add_int(*command, "--window", options->n_window, 2, int64_t{1} << 24, "tokens read together (512, or the context)");
   add_int(*command, "-t,--threads", options->n_threads, 1, 1024, "threads (see candor doctor)");
-  command->add_flag("--parse-special", options->parse_special, "control tokens written in the text become their ids");
-  command->add_option("--split-at", options->split_at, "documents stand apart at this text, and are read one by one")
-      ->type_name("TEXT");
+  add_window_options(*command, options->window);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

@@ -19,8 +19,7 @@
 namespace {
 
 constexpr const char* kFooter =
-    "MODEL is a GGUF file or a folder of safetensors; left out, it is the small model that ships with Candor.\n"
-    "Every long option can be set in the environment: --top-k is CANDOR_TOP_K.\n"
+    "MODEL: a GGUF file or a folder of safetensors (left out: the shipped one). --top-k is also CANDOR_TOP_K.\n"
     "  candor run \"Once upon a time\"          a story from the shipped model";
 
 int run(int argc, char** argv) {

@@ -23,11 +23,7 @@ Result<void> check_target(const FileOptions& options) {
     return fail(ErrorKind::kInvalidInput,
                 fmt::format("{} is both the source and the result; name another file", printable(options.target)));
   }
-  if (!options.force && std::filesystem::exists(options.target, ignored)) {
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("{} exists; name another file, or give --force", printable(options.target)));
-  }
-  return {};
+  return check_absent(options.target, options.force);
 }
 
 Result<quantize::QuantizeOptions> read_options(const FileOptions& options) {
@@ -100,6 +96,13 @@ Result<void> write_folder(const FileOptions& options, const OpenModel& open, con
 }
 
 }  // namespace
+
+Result<void> check_absent(const std::string& target, bool force) {
+  std::error_code ignored;
+  if (force || !std::filesystem::exists(target, ignored)) return {};
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("{} exists; name another file, or give --force", printable(target)));
+}
 
 bool is_gguf_name(const std::string& path) {
   return path.ends_with(".gguf");

@@ -26,6 +26,8 @@ struct FileOptions {
 // The model that is written.
 using OpenModel = std::function<Result<std::unique_ptr<formats::ModelFile>>()>;
 
+// Refuses a result that is there already, unless it may be replaced.
+Result<void> check_absent(const std::string& target, bool force);
 // Whether a result of that name is a GGUF file; all others are folders.
 bool is_gguf_name(const std::string& path);
 // 0: so many as the machine has cores for.

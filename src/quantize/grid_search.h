@@ -2,8 +2,8 @@
 // f32 values to vectors of a grid (tensor/quant/grid.h) with a search for the scales that lose least: for each group
 // several steps around the one that spans its largest value, each refitted by least squares; then, under the d that
 // holds the largest of them, the sub-scales next to the rounded ones; at last d again by least squares. Errors are
-// weighted as those of other types (search.h). Vectors are taken from a table: the nearest one of every combination of
-// levels. A function of the block alone; any thread.
+// weighted as those of other types (search.h). Vectors are the best by weighted error of those that a table names
+// for their combination of levels, the nearest ones. A function of the block alone; any thread.
 
 #include "tensor/quant/grid.h"
 

@@ -38,6 +38,10 @@ Error of_another_model(std::string_view name, std::string_view why) {
 
 }  // namespace
 
+size_t n_matrices_of(const TensorView& tensor) {
+  return tensor.shape.n_dims > 2 ? static_cast<size_t>(tensor.shape[0]) : 1;
+}
+
 Result<void> write_importance(const std::filesystem::path& path, std::span<const ColumnSums> sums,
                               const ImportanceSource& source) {
   using formats::gguf::GgufArray;
@@ -66,7 +70,7 @@ Result<Importance::Means> Importance::read_means(const formats::ModelFile& file,
   const std::string_view name = tensor.name;
   const TensorView* counts = file.find(std::string(name) + std::string(kCounts));
   const auto n_in = static_cast<size_t>(tensor.shape.row_elements());
-  const size_t n_matrices = tensor.shape.n_dims > 2 ? static_cast<size_t>(tensor.shape[0]) : 1;
+  const size_t n_matrices = n_matrices_of(tensor);
   if (static_cast<size_t>(sums.shape.n_elements()) != n_in * n_matrices) {
     return of_another_model(name, fmt::format("has {} inputs of all matrices, expected {} of {}",
                                               sums.shape.n_elements(), n_in, n_matrices));

@@ -17,6 +17,9 @@
 
 namespace candor::quantize {
 
+// Those of all experts, or of all heads, are one tensor; of others 1.
+size_t n_matrices_of(const TensorView& tensor);
+
 // What `candor imatrix` gathers of a tensor.
 struct ColumnSums {
   std::string tensor{};

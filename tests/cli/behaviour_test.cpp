@@ -14,7 +14,7 @@ namespace {
 TEST(command, help_fits_a_screen) {
   const RunResult result = run_candor({"--help"});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_LE(count_lines(result.out), 42) << result.out;
+  EXPECT_LE(count_lines(result.out), 40) << result.out;
   for (const char* name : {"run", "chat", "serve", "show", "tokenize", "explain", "doctor"}) {
     const RunResult help = run_candor({name, "--help"});
     EXPECT_EQ(help.exit_code, 0);
