@@ -38,8 +38,8 @@ std::vector<std::string> preset_names() {
 void add_speculation_options(CLI::App& command, GenerationOptions& o) {
   add_choice(command, "--speculate", o.speculate, {"auto", "off", "ngram", "draft"},
              "several tokens a step, same answer; ngram: from the text");
-  command.add_option("--draft", o.draft, "a smaller model of the same vocabulary, which makes drafts")
-      ->type_name("FILE");
+  command.add_option("--draft", o.draft, "a smaller model or a head, which makes drafts; mtp: the model's own head")
+      ->type_name("FILE|mtp");
 }
 
 void add_raw(CLI::App& command, GenerationOptions& o) {
@@ -80,9 +80,12 @@ void apply_ranks(std::optional<int64_t> n_ranks, EngineOptions& options) {
 }
 
 void apply_speculation(const GenerationOptions& o, EngineOptions& options) {
-  if (o.draft) options.draft_path = *o.draft;
+  const bool is_own = o.draft == "mtp";
+  if (o.draft && !is_own) options.draft_path = *o.draft;
   if (o.speculate == "ngram") options.speculation = Speculation::kNgram;
-  if (o.speculate == "draft" || (o.speculate == "auto" && o.draft)) options.speculation = Speculation::kDraft;
+  if (o.speculate == "auto" && !o.draft) options.speculation = Speculation::kAuto;
+  const bool is_wanted = o.speculate == "draft" || (o.speculate == "auto" && o.draft);
+  if (is_wanted) options.speculation = is_own ? Speculation::kHead : Speculation::kDraft;
 }
 
 void add_choice_options(CLI::App& command, GenerationOptions& o) {

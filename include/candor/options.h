@@ -19,7 +19,10 @@ namespace candor {
 enum class Speculation : std::uint8_t {
   kOff,
   kNgram,  // what followed the newest tokens where they stood before, in prompt and output
-  kDraft,  // what a smaller model of the same vocabulary says, EngineOptions::draft_path
+  kDraft,  // what a smaller model of the same vocabulary says, or a head for multi-token prediction that stands alone
+           // in its file: EngineOptions::draft_path
+  kHead,   // what the head for multi-token prediction says that the model's own file has
+  kAuto,   // the head, where the model's file has one, or a file "mtp-" and its name beside it; else none
 };
 
 // What a step is expected to take, on which plans are made: rows alone, by measured points, and what is added by each
@@ -34,7 +37,7 @@ struct StepCosts {
   double look_back_ns = 0;
   double attend_ns = 0;
   double out_row_ms = 0;
-  double draft_ms = 0;       // one draft of the draft model, chosen as a request's tokens are
+  double draft_ms = 0;       // one draft of the draft model or head, chosen as a request's tokens are
   double draft_read_ms = 0;  // each token of a text that it reads before its first draft
 };
 

@@ -30,7 +30,7 @@ void add_weight(Operands& operands, const Weight* weight) {
 void fill(const op::Embed& op, Operands& operands) {
   begin(operands, "embed", OpKind::kEmbed);
   operands.writes = {op.dst};
-  operands.weight_bytes = row_bytes(*op.table) * static_cast<uint64_t>(op.dst.n_rows);
+  if (op.table != nullptr) operands.weight_bytes = row_bytes(*op.table) * static_cast<uint64_t>(op.dst.n_rows);
 }
 
 void fill(const op::AddPositions& op, Operands& operands) {

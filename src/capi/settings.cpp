@@ -244,9 +244,9 @@ Result<void> set_engine_option(EngineOptions& options, std::string_view name, st
     return options.kv_type ? Result<void>() : refused(name, value, "f32, bf16 or q8_0");
   }
   if (name == "speculation") {
-    constexpr std::string_view kNames[] = {"off", "ngram", "draft"};
+    constexpr std::string_view kNames[] = {"off", "ngram", "draft", "mtp", "auto"};
     const auto it = std::ranges::find(kNames, value);
-    if (it == std::end(kNames)) return refused(name, value, "off, ngram or draft");
+    if (it == std::end(kNames)) return refused(name, value, "off, ngram, draft, mtp or auto");
     options.speculation = static_cast<Speculation>(it - kNames);
     return {};
   }

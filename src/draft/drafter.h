@@ -27,6 +27,14 @@ struct DraftRequest {
   std::vector<TokenId> drafts{};  // made: as many, fewer, or none
 };
 
+// Rows of a sequence that a step of the model has computed: for each token what the output matrix read. D: its width.
+struct ComputedRows {
+  SequenceId sequence = 0;
+  int32_t first = 0;                  // position of the first
+  std::span<const TokenId> tokens{};  // [n]
+  std::span<const float> vectors{};   // [n, D]
+};
+
 class Drafter {
  public:
   virtual ~Drafter() = default;
@@ -41,6 +49,9 @@ class Drafter {
   // Fills the drafts of all requests of a step, each of which was begun. masks: nullptr where none is constrained.
   // REQUIRES: each sequence once.
   virtual void propose(std::span<DraftRequest> requests, constrain::MaskWorker* masks) = 0;
+  // Whether it reads what the model computes: then it is told of every step, drafts that the model refused included.
+  virtual bool watches() const { return false; }
+  virtual void watch(const ComputedRows& /*rows*/) {}
   // After an exception out of propose(), which is then without consequence.
   virtual void forget() noexcept = 0;
 };

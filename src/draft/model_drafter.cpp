@@ -4,9 +4,7 @@
 #include <compare>
 #include <utility>
 
-#include "base/error.h"
 #include "draft/draft_length.h"
-#include "sample/history.h"
 
 namespace candor::draft {
 namespace {
@@ -48,7 +46,11 @@ void ModelDrafter::propose(std::span<DraftRequest> requests, constrain::MaskWork
     const backend::LogitsView logits = backend_.read_logits(model_.launch(batch, kv_));
     settle_states();
     for (Work& work : std::span(work_).first(n_work_)) {
-      if (!work.is_done) draft(work, logits.row(work.out_row).first(n_vocab_), masks);
+      if (work.choice.is_over()) continue;
+      const size_t n_drafts = work.choice.request().drafts.size();
+      work.choice.draft(logits.row(work.out_row).first(n_vocab_), sampler_, masks);
+      const std::vector<TokenId>& drafts = work.choice.request().drafts;
+      if (drafts.size() > n_drafts) work.slot->tokens.push_back(drafts.back());
     }
     if (masks != nullptr) masks->send();
   }
@@ -60,7 +62,7 @@ void ModelDrafter::forget() noexcept {
     slot.n_past = 0;
     go_back(slot, 0);
   }
-  for (Work& work : work_) work.constraint.reset();
+  for (Work& work : work_) work.choice.drop_constraint();
 }
 
 size_t ModelDrafter::n_behind(SequenceId sequence, size_t n_text) const {
@@ -133,7 +135,7 @@ void ModelDrafter::go_back(Slot& slot, int32_t n_tokens) {
 void ModelDrafter::settle_states() {
   for (Work& work : std::span(work_).first(n_work_)) {
     Slot& slot = *work.slot;
-    if (slot.states.coming.size() != 1 || !work.request->drafts.empty()) continue;
+    if (slot.states.coming.size() != 1 || !work.choice.request().drafts.empty()) continue;
     states_.settle(slot.states, slot.n_past);
     slot.n_state = slot.n_past;
   }
@@ -144,15 +146,8 @@ void ModelDrafter::open(Work& work, DraftRequest& request) {
   open_window(slot, request);
   slot.owner = request.sequence;
   slot.used_at = n_calls_;
-  request.drafts.clear();
-  work.request = &request;
   work.slot = &slot;
-  work.text.assign(request.text.begin(), request.text.end());
-  work.constraint.reset();
-  work.is_done = false;
-  if (request.constraint == nullptr) return;
-  if (auto copy = request.constraint->fork()) work.constraint = std::move(*copy);
-  work.is_done = work.constraint == nullptr;
+  work.choice.begin(request);
 }
 
 // One row for each request that goes on drafting; in its first step as many as it has to catch up on.
@@ -164,7 +159,7 @@ bool ModelDrafter::build_step() {
   out_rows_.clear();
   saves_.clear();
   for (Work& work : std::span(work_).first(n_work_)) {
-    if (!work.is_done) append_rows(work);
+    if (!work.choice.is_over()) append_rows(work);
   }
   return !tokens_.empty();
 }
@@ -173,7 +168,7 @@ void ModelDrafter::append_rows(Work& work) {
   Slot& slot = *work.slot;
   const int32_t n_pending = static_cast<int32_t>(slot.tokens.size()) - slot.n_past;
   const int32_t n_rows = std::min(n_pending, max_rows_ - static_cast<int32_t>(tokens_.size()));
-  work.is_done = n_rows < n_pending;  // it is behind: no drafts this time
+  if (n_rows < n_pending) work.choice.end();  // it is behind: no drafts this time
   if (n_rows == 0) return;
   kv::StateTable& states = slot.states;
   const StateId begins_at = states.coming.empty() ? states.now : states.coming.back().slot;
@@ -186,38 +181,9 @@ void ModelDrafter::append_rows(Work& work) {
   if (!states.coming.empty()) saves_.push_back({static_cast<int32_t>(tokens_.size()) - 1, states.coming.back().slot});
   const int32_t first_block = static_cast<int32_t>(&slot - slots_.data()) * slots_of_.slot_blocks;
   for (int32_t i = 0; i < slots_of_.slot_blocks; ++i) blocks_.push_back(first_block + i);
-  if (work.is_done) return;
+  if (work.choice.is_over()) return;
   work.out_row = static_cast<int32_t>(out_rows_.size());
   out_rows_.push_back(static_cast<int32_t>(tokens_.size()) - 1);
-}
-
-void ModelDrafter::draft(Work& work, std::span<const float> logits, constrain::MaskWorker* masks) {
-  DraftRequest& request = *work.request;
-  work.is_done = work.constraint != nullptr && !masks->has(work.constraint);
-  if (work.is_done) return;
-  const auto token = choose(work, logits);
-  work.is_done = !token;
-  if (!token) return;
-  request.drafts.push_back(*token);
-  work.is_done = static_cast<int32_t>(request.drafts.size()) == request.n_drafts;
-  work.slot->tokens.push_back(*token);
-  work.text.push_back(*token);
-  if (work.constraint != nullptr && !work.is_done) masks->want(work.constraint);
-}
-
-// An error ends the drafting and is no one's concern: the model itself will meet it, or not.
-Result<TokenId> ModelDrafter::choose(Work& work, std::span<const float> logits) {
-  const DraftRequest& request = *work.request;
-  sample::PickRequest pick{.logits = logits, .chain = *request.chain};
-  pick.history = {work.text, request.n_output + request.drafts.size()};
-  pick.key = request.key;
-  pick.key.position += request.drafts.size();
-  if (work.constraint != nullptr) {
-    CANDOR_ASSIGN(pick.mask, work.constraint->mask());
-  }
-  CANDOR_TRY(sampler_.pick(pick, pick_));
-  if (work.constraint != nullptr) CANDOR_TRY(work.constraint->accept(pick_.token));
-  return pick_.token;
 }
 
 }  // namespace candor::draft

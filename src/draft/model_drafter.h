@@ -1,8 +1,6 @@
 #pragma once
 // Draft tokens of a small model that shares the large one's vocabulary (Leviathan et al., "Fast inference from
-// transformers via speculative decoding", ICML 2023). Each draft is chosen as the large model's token will be: by the
-// request's own chain, with the random words of its position, under its constraint. So two models that agree on the
-// distribution agree on the token.
+// transformers via speculative decoding", ICML 2023), chosen as DraftChoice says.
 //
 // Every sequence has a slot of K/V of its own, which holds the newest part of its text; what a slot holds is found by
 // comparing tokens, so that the caller need not report rejected drafts, forks and cropped texts. A text that outgrows
@@ -12,7 +10,6 @@
 // draft whose mask is not ready in time is not made. Engine thread only.
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -21,7 +18,7 @@
 #include "backend/step_batch.h"
 #include "base/ids.h"
 #include "constrain/mask_worker.h"
-#include "constrain/masked_constraint.h"
+#include "draft/draft_choice.h"
 #include "draft/drafter.h"
 #include "kv/state_slots.h"
 #include "model/model.h"
@@ -61,12 +58,9 @@ class ModelDrafter final : public Drafter {
     int64_t used_at = 0;
   };
   struct Work {
-    DraftRequest* request = nullptr;
+    DraftChoice choice{};
     Slot* slot = nullptr;
-    std::shared_ptr<constrain::MaskedConstraint> constraint{};
-    std::vector<TokenId> text{};  // with the drafts so far
-    int32_t out_row = -1;         // of the step in the making
-    bool is_done = false;
+    int32_t out_row = -1;  // of the step in the making
   };
 
   int32_t slot_tokens() const { return slots_of_.slot_blocks * backend::kBlockTokens; }
@@ -78,8 +72,6 @@ class ModelDrafter final : public Drafter {
   void open(Work& work, DraftRequest& request);
   bool build_step();
   void append_rows(Work& work);
-  void draft(Work& work, std::span<const float> logits, constrain::MaskWorker* masks);
-  Result<TokenId> choose(Work& work, std::span<const float> logits);
 
   // Constant after construction.
   backend::Backend& backend_;
@@ -95,7 +87,6 @@ class ModelDrafter final : public Drafter {
   size_t n_work_ = 0;
   int64_t n_calls_ = 0;
   sample::Sampler sampler_;
-  sample::Pick pick_;
   // Of the step in the making.
   std::vector<TokenId> tokens_;
   std::vector<int32_t> positions_;

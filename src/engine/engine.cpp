@@ -260,8 +260,9 @@ Result<MemoryPlan> Engine::plan(const EngineOptions& options) {
   CANDOR_ASSIGN(const auto file, engine::open_model_file(options));
   const engine::HeldPlace held;
   CANDOR_ASSIGN(const auto backend, engine::make_named_backend(options));
-  CANDOR_ASSIGN(auto draft, engine::open_draft(options, *backend));
-  return engine::plan_memory(options, *file, *backend, draft ? &*draft : nullptr);
+  const EngineOptions chosen = engine::choose_drafts(options, *file);
+  CANDOR_ASSIGN(auto draft, engine::open_draft(chosen, *file, *backend));
+  return engine::plan_memory(chosen, *file, *backend, draft ? &*draft : nullptr);
 }
 
 Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options, const Progress& progress) {

@@ -110,6 +110,8 @@ struct EmbedSpec {
   bool has_norm = false;
   // > 0: every block gets a vector of this width, out of a table of its own for the token and out of the embedding.
   int32_t layer_dim = 0;
+  // A row begins as a projection of two norms: of its token's embedding, and of the vector that it comes with.
+  bool joins_vectors = false;
   bool operator==(const EmbedSpec&) const = default;
 };
 
@@ -138,7 +140,8 @@ struct ArchSpec {
   bool is_short = false;        // it is served
   EmbedSpec embed;
   std::vector<BlockSpec> blocks;
-  int32_t n_prediction_blocks = 0;  // behind them in the file: multi-token prediction, which is not computed
+  int32_t first_block = 0;          // the number of blocks.front() in the file
+  int32_t n_prediction_blocks = 0;  // behind them in the file: multi-token prediction (model/prediction.h)
   backend::NormSpec final_norm;
   bool has_final_norm = true;
   HeadSpec head;

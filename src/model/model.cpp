@@ -17,7 +17,9 @@
 #include "model/block.h"
 #include "model/families/families.h"
 #include "model/fingerprint.h"
+#include "model/prediction.h"
 #include "model/rank_splits.h"
+#include "model/slots.h"
 #include "model/weights.h"
 #include "tensor/tensor_view.h"
 
@@ -26,178 +28,6 @@ namespace {
 
 namespace op = backend::op;
 using backend::Activation;
-
-// Places in the arena. Those of the head hold one row for each row of logits.
-struct Slot {
-  enum Index : int32_t {
-    kX,
-    kH,
-    kQ,
-    kK,
-    kV,
-    kHeads,
-    kGate,
-    kUp,
-    kScores,
-    kExpertOut,
-    kMixed,
-    kBranch,
-    kJoined,
-    kHeadGate,
-    kAlpha,
-    kBeta,
-    kBetaAlpha,
-    kSharedGate,
-    kSharedUp,
-    kSharedScore,
-    kQueryLow,
-    kQueries,
-    kPlainQueries,
-    kRotatedQueries,
-    kWide,
-    kLatentAndKey,
-    kLatent,
-    kRotatedKey,
-    kStateChannels,
-    kStateBefore,
-    kStateGate,
-    kStateStep,
-    kStateOut,
-    kLayerInputs,
-    kLayerProjected,
-    kLayerInput,
-    kLayerGate,
-    kLast,
-    kGuess,
-    kLogits,
-    kSlots
-  };
-};
-
-void add_latent_cols(const BlockSpec& block, std::array<int32_t, Slot::kSlots>& cols) {
-  const backend::AttnSpec& attn = block.attn;
-  const int32_t rotated = block.rotated_dim();
-  cols[Slot::kHeads] = attn.n_heads * block.latent.value_dim;
-  cols[Slot::kV] = 0;
-  cols[Slot::kQueryLow] = block.latent.query_rank;
-  cols[Slot::kQueries] = attn.n_heads * (block.latent.head_dim + rotated);
-  cols[Slot::kPlainQueries] = attn.n_heads * block.latent.head_dim;
-  cols[Slot::kRotatedQueries] = attn.n_heads * rotated;
-  cols[Slot::kWide] = attn.n_heads * attn.latent_dim;
-  cols[Slot::kLatentAndKey] = attn.head_dim;
-  cols[Slot::kLatent] = attn.latent_dim;
-  cols[Slot::kRotatedKey] = rotated;
-}
-
-void add_state_cols(const BlockSpec& block, std::array<int32_t, Slot::kSlots>& cols) {
-  if (block.has_gated_conv()) {
-    cols[Slot::kStateChannels] = cols[Slot::kStateBefore] = cols[Slot::kStateGate] = block.gated_conv.n_channels;
-  }
-  if (!block.has_ssm()) return;
-  cols[Slot::kStateChannels] = block.ssm.n_channels();
-  cols[Slot::kStateGate] = cols[Slot::kStateOut] = block.ssm.width();
-  cols[Slot::kStateStep] = block.ssm.n_heads;
-}
-
-void add_delta_cols(const BlockSpec& block, std::array<int32_t, Slot::kSlots>& cols) {
-  const backend::DeltaSpec& delta = block.delta;
-  cols[Slot::kHeads] = cols[Slot::kHeadGate] = delta.v_width();
-  cols[Slot::kJoined] = delta.n_channels();
-  cols[Slot::kAlpha] = delta.n_gates();
-  cols[Slot::kBeta] = delta.n_v_heads;
-  cols[Slot::kBetaAlpha] = 2 * delta.n_v_heads;
-  if (block.has_delta_parts) {
-    cols[Slot::kQ] = cols[Slot::kK] = delta.k_width();
-    cols[Slot::kV] = delta.v_width();
-    cols[Slot::kStateBefore] = 2 * delta.k_width();
-  }
-  if (!delta.has_channel_gates) return;
-  cols[Slot::kStateStep] = delta.k_dim;
-  cols[Slot::kStateGate] = delta.v_dim;
-}
-
-void add_attention_cols(const BlockSpec& block, std::array<int32_t, Slot::kSlots>& cols) {
-  const int32_t heads = block.attn.n_heads * block.attn.head_dim;
-  const int32_t kv_heads = block.attn.n_kv_heads * block.attn.head_dim;
-  cols[Slot::kQ] = cols[Slot::kHeads] = heads;
-  cols[Slot::kK] = cols[Slot::kV] = block.shares_kv() ? 0 : kv_heads;
-  cols[Slot::kJoined] = block.joins_gate() ? 2 * heads : 0;
-  cols[Slot::kHeadGate] = block.has_head_gate ? heads : 0;
-  if (block.has_latent()) add_latent_cols(block, cols);
-}
-
-// Each row stands once for each of its experts.
-void add_expert_cols(const FfnSpec& ffn, int32_t dim, std::array<int32_t, Slot::kSlots>& cols) {
-  cols[Slot::kGate] = cols[Slot::kUp] = ffn.moe.n_used * ffn.ffn_dim;
-  cols[Slot::kExpertOut] = ffn.moe.n_used * dim;
-  cols[Slot::kMixed] = dim;
-}
-
-// Columns of `n_pieces` that are encoded one by one, each with padding of its own.
-int32_t encoded_pieces(int32_t n_pieces, int32_t width) {
-  constexpr int32_t kPadding = 64;
-  return n_pieces * (((width + kPadding - 1) / kPadding + 1) * kPadding);
-}
-
-// Of the inputs of linear_heads() and of experts.
-int32_t encoded_cols(const BlockSpec& block, int32_t dim) {
-  const int32_t heads = block.has_latent()
-                            ? encoded_pieces(block.attn.n_heads, std::max(block.latent.head_dim, block.attn.latent_dim))
-                            : 0;
-  return std::max(heads, encoded_pieces(block.ffn.moe.n_used, std::max(dim, block.ffn.ffn_dim)));
-}
-
-// Columns of each slot in one block.
-std::array<int32_t, Slot::kSlots> slot_cols(const ArchSpec& spec, const BlockSpec& block) {
-  std::array<int32_t, Slot::kSlots> cols{};
-  cols[Slot::kX] = cols[Slot::kH] = cols[Slot::kLast] = spec.dim;
-  cols[Slot::kLogits] = spec.head.is_absent ? 0 : spec.vocab;
-  cols[Slot::kGuess] = spec.head.is_of_masked ? spec.dim : 0;
-  cols[Slot::kLayerInputs] = cols[Slot::kLayerProjected] =
-      spec.embed.layer_dim * static_cast<int32_t>(spec.blocks.size());
-  cols[Slot::kLayerInput] = cols[Slot::kLayerGate] = block.layer_dim;
-  cols[Slot::kGate] = cols[Slot::kUp] = block.ffn.ffn_dim;
-  if (block.ffn.is_moe()) add_expert_cols(block.ffn, spec.dim, cols);
-  cols[Slot::kScores] = block.ffn.moe.n_experts;
-  if (is_parallel(block.wiring) || (block.has_attention && block.is_recurrent())) cols[Slot::kBranch] = spec.dim;
-  cols[Slot::kSharedGate] = cols[Slot::kSharedUp] = block.ffn.shared_dim;
-  cols[Slot::kSharedScore] = block.ffn.shared_dim > 0 && block.ffn.is_shared_gated ? 1 : 0;
-  if (block.has_attention) add_attention_cols(block, cols);
-  if (block.has_delta()) add_delta_cols(block, cols);
-  add_state_cols(block, cols);
-  return cols;
-}
-
-BlockActivations activations(const ArchSpec& spec, const BlockSpec& block, int32_t n_rows) {
-  const std::array<int32_t, Slot::kSlots> cols = slot_cols(spec, block);
-  const auto at = [&](Slot::Index slot) { return Activation{slot, n_rows, cols[static_cast<size_t>(slot)]}; };
-  return {at(Slot::kX),
-          at(Slot::kH),
-          at(Slot::kQ),
-          at(Slot::kK),
-          at(Slot::kV),
-          at(Slot::kHeads),
-          at(Slot::kGate),
-          at(Slot::kUp),
-          at(Slot::kScores),
-          at(Slot::kExpertOut),
-          at(Slot::kMixed),
-          at(Slot::kBranch),
-          at(Slot::kJoined),
-          at(Slot::kHeadGate),
-          at(Slot::kAlpha),
-          at(Slot::kBeta),
-          at(Slot::kBetaAlpha),
-          at(Slot::kSharedGate),
-          at(Slot::kSharedUp),
-          at(Slot::kSharedScore),
-          {at(Slot::kQueryLow), at(Slot::kQueries), at(Slot::kPlainQueries), at(Slot::kRotatedQueries), at(Slot::kWide),
-           at(Slot::kLatentAndKey), at(Slot::kLatent), at(Slot::kRotatedKey)},
-          {at(Slot::kStateChannels), at(Slot::kStateBefore), at(Slot::kStateGate), at(Slot::kStateStep),
-           at(Slot::kStateOut)},
-          at(Slot::kLayerInput),
-          at(Slot::kLayerGate)};
-}
 
 // How many blocks before it keep keys and values of their own (before the one whose it reads), and how many a state.
 MemoryLayers memory_layers(const ArchSpec& spec, size_t layer) {
@@ -250,7 +80,7 @@ Model::~Model() = default;
 Result<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, backend::Backend& backend,
                                            const LoadOptions& options) {
   CANDOR_ASSIGN(const Family* family, family_of(file));
-  CANDOR_ASSIGN(ArchSpec spec, family->read(file));
+  CANDOR_ASSIGN(ArchSpec spec, read_arch(file));
   fit_context(spec, options.n_ctx);
   CANDOR_TRY(check_directions(spec));
   CANDOR_TRY(check_ranks(spec, backend.info().n_ranks));
@@ -258,6 +88,7 @@ Result<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, backe
   CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_tensors(file, *family, model->spec_));
   Contents contents(file);
   CANDOR_ASSIGN(model->weights_, upload_weights(bindings, {file, model->spec_, backend, contents}, options));
+  model->outer_ = model->weights_.get();
   model->weight_bytes_ = model::weight_bytes(*model->weights_);
   model->n_parameters_ = count_parameters(bindings);
   CANDOR_ASSIGN(model->cost_, cost_of(file, model->spec_));
@@ -267,34 +98,28 @@ Result<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, backe
   return model;
 }
 
+Result<std::unique_ptr<Model>> Model::load_head(const formats::ModelFile& file, ArchSpec arch, const Model& model,
+                                                backend::Backend& backend) {
+  CANDOR_ASSIGN(const Family* family, family_of(file));
+  std::unique_ptr<Model> head(new Model(backend, std::move(arch)));
+  CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_prediction(file, *family, head->spec_));
+  Contents contents(file);
+  CANDOR_ASSIGN(head->weights_, upload_weights(bindings, {file, head->spec_, backend, contents}, {}));
+  head->outer_ = model.weights_.get();
+  head->weight_bytes_ = model::weight_bytes(*head->weights_);
+  head->n_parameters_ = count_parameters(bindings);
+  CANDOR_ASSIGN(head->hash_, contents.fingerprint(head->spec_));
+  CANDOR_TRY(file.check_intact());
+  CANDOR_ASSIGN(head->number_, backend.add_model(head->hash_));
+  return head;
+}
+
 backend::KvLayout Model::kv_layout(KvType type) const {
   return model::kv_layout(spec_, type);
 }
 
 Result<void> Model::reserve(int32_t max_rows, int32_t max_out_rows, int32_t max_positions) {
   return backend_.reserve_arena(arena_layout(spec_, max_rows, max_out_rows, max_positions));
-}
-
-backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_t max_out_rows, int32_t max_positions) {
-  backend::ArenaLayout layout;
-  layout.slot_cols.assign(Slot::kSlots, 0);
-  for (const BlockSpec& block : spec.blocks) {
-    const std::array<int32_t, Slot::kSlots> cols = slot_cols(spec, block);
-    for (size_t slot = 0; slot < cols.size(); ++slot) {
-      layout.slot_cols[slot] = std::max(layout.slot_cols[slot], cols[slot]);
-    }
-    layout.max_input_cols = std::max({layout.max_input_cols, spec.dim, cols[Slot::kHeads], cols[Slot::kGate],
-                                      cols[Slot::kSharedGate], cols[Slot::kQueryLow], cols[Slot::kStateGate],
-                                      cols[Slot::kStateStep], block.layer_dim, encoded_cols(block, spec.dim)});
-  }
-  layout.slot_is_output.assign(Slot::kSlots, false);
-  layout.slot_is_output[Slot::kLast] = true;
-  layout.slot_is_output[Slot::kGuess] = true;
-  layout.slot_is_output[Slot::kLogits] = true;
-  layout.max_rows = max_rows;
-  layout.max_out_rows = max_out_rows;
-  layout.max_positions = max_positions == 0 ? spec.max_positions : max_positions;
-  return layout;
 }
 
 backend::KvLayout kv_layout(const ArchSpec& spec, KvType type) {
@@ -329,11 +154,20 @@ void fit_context(ArchSpec& spec, int64_t n_ctx) {
 Result<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Backend& backend, int64_t n_ctx) {
   CANDOR_ASSIGN(const Family* family, family_of(file));
   ModelPlan plan;
-  CANDOR_ASSIGN(plan.spec, family->read(file));
+  CANDOR_ASSIGN(plan.spec, read_arch(file));
   fit_context(plan.spec, n_ctx);
   CANDOR_TRY(check_directions(plan.spec));
   CANDOR_TRY(check_ranks(plan.spec, backend.info().n_ranks));
   CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_tensors(file, *family, plan.spec));
+  CANDOR_ASSIGN(plan.weight_bytes, upload_bytes(bindings, plan.spec, backend));
+  return plan;
+}
+
+Result<ModelPlan> plan_head(const formats::ModelFile& file, const ArchSpec& model, const backend::Backend& backend) {
+  ModelPlan plan;
+  CANDOR_ASSIGN(plan.spec, prediction_arch(file, model));
+  CANDOR_ASSIGN(const Family* family, family_of(file));
+  CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_prediction(file, *family, plan.spec));
   CANDOR_ASSIGN(plan.weight_bytes, upload_bytes(bindings, plan.spec, backend));
   return plan;
 }
@@ -382,6 +216,10 @@ backend::RowsView Model::hidden(int32_t n_out) const {
   return backend_.read_rows({Slot::kLast, n_out, spec_.dim});
 }
 
+backend::RowsView Model::all_rows(int32_t n_rows) const {
+  return backend_.read_rows({spec_.has_final_norm ? Slot::kH : Slot::kX, n_rows, spec_.dim});
+}
+
 std::string Model::broken_part(const backend::StepBatch& batch, backend::KvStore& kv) {
   const auto is_broken = [&](backend::StepTicket ticket) {
     backend_.read_logits(ticket);
@@ -424,11 +262,23 @@ size_t Model::adapter_bytes(AdapterId id) const {
 }
 
 void Model::run_embedding(backend::Ops& ops, Activation x) {
+  if (spec_.embed.joins_vectors) return join_vectors(ops, x);
   ops.run(op::Embed{x, weights_->embedding.get(), spec_.embed.scale, true});
   if (spec_.embed.has_positions) ops.run(op::AddPositions{x, weights_->positions.get()});
   if (spec_.embed.n_types > 0) ops.run(op::AddTypes{x, weights_->types.get()});
   if (spec_.embed.has_norm) ops.run(op::Norm{x, x, weights_->embed_norm.weights(), spec_.final_norm});
   if (spec_.embed.layer_dim > 0) run_layer_inputs(ops, x);
+}
+
+void Model::join_vectors(backend::Ops& ops, Activation x) {
+  const Activation vectors{Slot::kH, x.n_rows, x.n_cols};
+  const Activation joined{Slot::kJoinedVectors, x.n_rows, 2 * x.n_cols};
+  ops.run(op::Embed{x, outer_->embedding.get(), spec_.embed.scale});
+  ops.run(op::Norm{x, x, weights_->join_token_norm.weights(), spec_.final_norm});
+  ops.run(op::Embed{.dst = vectors, .takes_vectors = true});
+  ops.run(op::Norm{vectors, vectors, weights_->join_vector_norm.weights(), spec_.final_norm});
+  ops.run(op::Zip{joined, x, vectors, x.n_cols});
+  ops.run(op::Linear{std::array{backend::LinearTerm{weights_->join.weight.get(), nullptr, x}}, joined});
 }
 
 Activation Model::layer_inputs(int32_t n_rows) const {
@@ -460,15 +310,22 @@ Activation Model::guessing_rows(backend::Ops& ops, Activation last) {
 }
 
 void Model::run_head(backend::Ops& ops, Activation x, int32_t n_out) {
+  const Norm& norm = weights_->final_norm.gain != nullptr ? weights_->final_norm : outer_->final_norm;
+  const bool is_normed_whole = keeps_rows_ && spec_.has_final_norm;
+  if (is_normed_whole) {
+    const Activation rows{Slot::kH, x.n_rows, x.n_cols};
+    ops.run(op::Norm{rows, x, norm.weights(), spec_.final_norm});
+    x = rows;
+  }
   if (n_out == 0) return;
   const Activation last{Slot::kLast, n_out, spec_.dim};
   const Activation logits{Slot::kLogits, n_out, spec_.vocab};
-  const backend::Weight* head = spec_.head.tied ? weights_->embedding.get() : weights_->head.weight.get();
+  const backend::Weight* head = spec_.head.tied ? outer_->embedding.get() : outer_->head.weight.get();
   ops.run(op::Gather{last, x});
-  if (spec_.has_final_norm) ops.run(op::Norm{last, last, weights_->final_norm.weights(), spec_.final_norm});
+  if (spec_.has_final_norm && !is_normed_whole) ops.run(op::Norm{last, last, norm.weights(), spec_.final_norm});
   if (spec_.head.is_absent) return;
   const Activation read = spec_.head.is_of_masked ? guessing_rows(ops, last) : last;
-  ops.run(op::Linear{std::array{backend::LinearTerm{head, weights_->head.bias.get(), logits}}, read});
+  ops.run(op::Linear{std::array{backend::LinearTerm{head, outer_->head.bias.get(), logits}}, read});
   ops.run(op::Collect{logits, spec_.head.logits});
 }
 

@@ -57,6 +57,9 @@ backend::KvLayout kv_layout(const ArchSpec& spec, KvType type);
 // their scores are hardly scaled (Gemma 4), so that what bf16 rounds off a key would count for whole nats.
 KvType usual_kv(const ArchSpec& spec, KvType of_backend);
 
+// The same of a head for multi-token prediction (prediction.h) in `file`, of a model of that architecture.
+Result<ModelPlan> plan_head(const formats::ModelFile& file, const ArchSpec& model, const backend::Backend& backend);
+
 // The arena of steps of at most max_rows rows and max_out_rows logit rows, at positions below max_positions (0: the
 // model's own limit).
 backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_t max_out_rows, int32_t max_positions);
@@ -66,6 +69,10 @@ class Model {
   // Binds every tensor of the file to its role (or lists it as ignored; an unknown tensor is an error) and uploads it.
   static Result<std::unique_ptr<Model>> load(const formats::ModelFile& file, backend::Backend& backend,
                                              const LoadOptions& options);
+  // The head in the file for that model, whose embedding and output matrix it uses: arch as prediction_arch() says.
+  // The model outlives it.
+  static Result<std::unique_ptr<Model>> load_head(const formats::ModelFile& file, ArchSpec arch, const Model& model,
+                                                  backend::Backend& backend);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -101,11 +108,15 @@ class Model {
   // [n_out, D]: what the head made logits of, behind the final norm. REQUIRES: the step was waited for, and had n_out
   // logit rows, at least one.
   backend::RowsView hidden(int32_t n_out) const;
+  // The same of every row, where keep_rows() came before the step.
+  void keep_rows() { keeps_rows_ = true; }
+  backend::RowsView all_rows(int32_t n_rows) const;
 
  private:
   Model(backend::Backend& backend, ArchSpec spec);
   backend::Ops& ops_for(const backend::StepBatch& batch);
   void run_embedding(backend::Ops& ops, backend::Activation x);
+  void join_vectors(backend::Ops& ops, backend::Activation x);
   backend::Activation layer_inputs(int32_t n_rows) const;
   void run_layer_inputs(backend::Ops& ops, backend::Activation x);
   // What the head reads of models that guess masked words.
@@ -116,11 +127,13 @@ class Model {
   backend::Backend& backend_;
   ArchSpec spec_;
   std::unique_ptr<ModelWeights> weights_;
+  const ModelWeights* outer_ = nullptr;  // whose embedding and output matrix it uses: its own, or another model's
   size_t weight_bytes_ = 0;
   int64_t n_parameters_ = 0;
   ArchCost cost_;
   uint64_t hash_ = 0;
   int32_t number_ = 0;  // in the backend
+  bool keeps_rows_ = false;
 
   std::vector<std::shared_ptr<const Adapter>> adapters_;  // by their numbers
   std::unique_ptr<AdaptedOps> adapted_ops_;

@@ -85,6 +85,7 @@ SplitKind kind_of_outputs(TensorRole role) {
     case kSharedUp:
     case kSharedDown:
     case kQueryUp:
+    case kJoin:
       return SplitKind::kOutputs;
     default:
       return SplitKind::kWhole;

@@ -131,6 +131,9 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kWordNorm, kVector, kNone, kDim},
     {kWordNormBias, kVector, kNone, kDim},
     {kMixBias, kVector, kNone, kDim},
+    {kJoin, kMatrix, kDim, kTwiceDim},
+    {kJoinTokenNorm, kVector, kNone, kDim},
+    {kJoinVectorNorm, kVector, kNone, kDim},
 }};
 
 constexpr bool in_order() {
@@ -216,6 +219,8 @@ int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
       return 1;
     case kDim:
       return spec.dim;
+    case kTwiceDim:
+      return int64_t{2} * spec.dim;
     case kVocab:
       return spec.vocab;
     case kPositionRows:

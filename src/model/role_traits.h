@@ -17,6 +17,7 @@ namespace candor::model {
 enum class Extent : uint8_t {
   kNone,
   kDim,
+  kTwiceDim,
   kVocab,
   kPositionRows,
   kHeadCount,

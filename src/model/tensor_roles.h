@@ -123,8 +123,11 @@ enum class TensorRole : uint8_t {
   kWordNorm,
   kWordNormBias,
   kMixBias,  // of what all experts give together
+  kJoin,     // from an embedding and a vector to where a row begins
+  kJoinTokenNorm,
+  kJoinVectorNorm,
 };
-inline constexpr int kTensorRoles = 116;
+inline constexpr int kTensorRoles = 119;
 
 enum class Presence : uint8_t { kRequired, kOptional };
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "backend/op_specs.h"
 #include "backend/split.h"
 #include "formats/quote.h"
+#include "model/prediction.h"
 #include "model/rank_splits.h"
 #include "model/role_traits.h"
 #include "model/text_head.h"
@@ -117,7 +119,7 @@ class Binder {
     if (bound_.contains({row.role, layer})) return {};
     if (spec_.head.is_absent && (row.role == kHead || row.role == kHeadBias)) return {};
     if (is_expert(row.role)) return bind_experts(row, layer);
-    const std::string name = name_in_block(row.name, layer);
+    const std::string name = name_of(row, layer);
     const Shape expected = expected_shape(spec_, row.role, layer);
     const TensorView* tensor = file_.find(name);
     if (tensor == nullptr) {
@@ -153,6 +155,10 @@ class Binder {
   std::vector<Binding> take() { return std::move(bindings_); }
 
  private:
+  std::string name_of(const TensorName& row, int32_t layer) const {
+    return name_in_block(row.name, spec_.first_block + layer);
+  }
+
   struct Piece {
     TensorRole role;
     Extent rows;
@@ -176,7 +182,7 @@ class Binder {
 
   // One tensor for all experts, or "blk.N.ffn_up.E.weight" where that would be "blk.N.ffn_up_exps.weight".
   Result<void> bind_experts(const TensorName& row, int32_t layer) {
-    const std::string name = name_in_block(row.name, layer);
+    const std::string name = name_of(row, layer);
     const Shape expected = stacked_shape(spec_, row.role, layer);
     const TensorView* tensor = file_.find(name);
     if (tensor == nullptr && row.presence == Presence::kOptional) return {};
@@ -252,6 +258,23 @@ Result<void> refuse_unbound(const formats::ModelFile& file, const Family& family
   return {};
 }
 
+// Copies of what the head shares with the model may be there.
+Result<void> refuse_unknown_of_head(const formats::ModelFile& file, const ArchSpec& spec,
+                                    const std::vector<Binding>& bindings) {
+  const std::string stem = fmt::format("blk.{}.", spec.first_block);
+  for (const TensorView& tensor : file.tensors()) {
+    if (!tensor.name.starts_with(stem)) continue;
+    const auto is_it = [&](const Binding& binding) { return binding.view.name == tensor.name; };
+    const bool is_copy =
+        std::ranges::find(kPredictionCopies, tensor.name.substr(stem.size())) != std::end(kPredictionCopies);
+    if (is_copy || std::ranges::any_of(bindings, is_it)) continue;
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("tensor {} {} has no place in a head for multi-token prediction of a {} model",
+                            formats::in_quotes(tensor.name), to_string(tensor.shape), spec.family));
+  }
+  return {};
+}
+
 Result<void> check_finite(const TensorView& tensor) {
   std::vector<float> values(static_cast<size_t>(tensor.shape.n_elements()));
   decode_elements(tensor.dtype, tensor.data, tensor.shape.n_elements(), values.data());
@@ -286,6 +309,9 @@ WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   if (binding.role == kWordDenseBias) return weights.word_dense.bias;
   if (binding.role == kWordNorm) return weights.word_norm.gain;
   if (binding.role == kWordNormBias) return weights.word_norm.bias;
+  if (binding.role == kJoin) return weights.join.weight;
+  if (binding.role == kJoinTokenNorm) return weights.join_token_norm.gain;
+  if (binding.role == kJoinVectorNorm) return weights.join_vector_norm.gain;
   if (binding.role == kLayerTable) return weights.layer_table;
   if (binding.role == kLayerProjection) return weights.layer_projection.weight;
   if (binding.role == kLayerNorm) return weights.layer_norm.gain;
@@ -368,6 +394,20 @@ Result<std::vector<Binding>> bind_tensors(const formats::ModelFile& file, const 
   return bindings;
 }
 
+Result<std::vector<Binding>> bind_prediction(const formats::ModelFile& file, const Family& family,
+                                             const ArchSpec& spec) {
+  Binder binder(file, spec);
+  for (const std::span<const TensorName> rows : {std::span<const TensorName>(kPredictionTensors), family.tensors}) {
+    for (const TensorName& row : rows) {
+      if (is_block_tensor(row) && is_for(row.role, spec.blocks.front())) CANDOR_TRY(binder.bind(row, 0));
+    }
+  }
+  std::vector<Binding> bindings = binder.take();
+  CANDOR_TRY(refuse_unknown_of_head(file, spec, bindings));
+  std::ranges::sort(bindings, {}, [](const Binding& binding) { return binding.view.data; });
+  return bindings;
+}
+
 Result<std::unique_ptr<ModelWeights>> upload_weights(std::span<const Binding> bindings, const Upload& upload,
                                                      const LoadOptions& options) {
   const ArchSpec& spec = upload.spec;
@@ -414,7 +454,9 @@ size_t weight_bytes(const ModelWeights& weights) {
   size_t total = bytes_of(weights.embedding) + bytes_of(weights.positions) + bytes_of(weights.types) +
                  projection_bytes(weights.head) + projection_bytes(weights.word_dense) + norm_bytes(weights.word_norm) +
                  norm_bytes(weights.embed_norm) + norm_bytes(weights.final_norm) + bytes_of(weights.layer_table) +
-                 projection_bytes(weights.layer_projection) + norm_bytes(weights.layer_norm);
+                 projection_bytes(weights.layer_projection) + norm_bytes(weights.layer_norm) +
+                 projection_bytes(weights.join) + norm_bytes(weights.join_token_norm) +
+                 norm_bytes(weights.join_vector_norm);
   for (const BlockWeights& block : weights.blocks) {
     for (const Norm* norm : {&block.attn_norm, &block.q_norm, &block.k_norm, &block.attn_post_norm, &block.ffn_norm,
                              &block.ffn_post_norm, &block.delta_norm, &block.query_norm, &block.latent_norm,

@@ -15,6 +15,7 @@
 #include "model/model.h"
 #include "support/broken_backend.h"
 #include "support/shared_data.h"
+#include "support/with_head.h"
 #include "tensor/dtype.h"
 
 namespace candor {
@@ -49,6 +50,7 @@ struct Condition {
   bool is_shuffled = false;
   Which which = Which::kGeneral;
   std::string isa = {};  // a kernel table, as CANDOR_ISA would choose it; "" = the default
+  bool has_head = false;  // what drafts is a head of the model
 };
 
 // Rows that cost nothing, so that as much is drafted as can be.
@@ -79,6 +81,34 @@ std::vector<Condition> conditions() {
       {"drafts, 16 at once", [](EngineOptions& o) { draft(o); }, 16},
       {"drafts of a draft model", [](EngineOptions& o) { draft(o, Speculation::kDraft); }},
       {"drafts of a draft model, 16 at once", [](EngineOptions& o) { draft(o, Speculation::kDraft); }, 16},
+      {"drafts of a head",
+       [](EngineOptions& o) { draft(o, Speculation::kDraft); },
+       1,
+       false,
+       Which::kGeneral,
+       {},
+       true},
+      {"drafts of a head, 16 at once, 2 threads",
+       [](EngineOptions& o) {
+         draft(o, Speculation::kDraft);
+         o.n_threads = 2;
+       },
+       16,
+       false,
+       Which::kGeneral,
+       {},
+       true},
+      {"drafts of a head, a small pool, prefix cache",
+       [](EngineOptions& o) {
+         draft(o, Speculation::kDraft);
+         with_small_pool(o);
+         o.prefix_cache = true;
+       },
+       16,
+       false,
+       Which::kGrowing,
+       {},
+       true},
       {"prefix cache, 2 at once", [](EngineOptions& o) { o.prefix_cache = true; }, 2},
       {"prefix cache, 16 at once", [](EngineOptions& o) { o.prefix_cache = true; }, 16},
       {"chunks as the costs allow",
@@ -228,6 +258,7 @@ class Invariance : public testing::TinyModelTest {
       EngineOptions options = base_options(path);
       condition.change(options);
       if (options.speculation == Speculation::kDraft) options.draft_path = draft_path_.empty() ? path : draft_path_;
+      if (condition.has_head) options.draft_path = testing::write_head(path, folder_.path() / "head.gguf");
       const auto engine = open(options, condition.isa.empty() ? backend : backend_of(condition.isa));
       if (engine == nullptr) return counts;
       for (const auto& [number, found] : answers(*engine, requests, condition)) {

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "backend/cpu/cpu_backend.h"
-#include "engine_fixture.h"
 #include "engine/engine_impl.h"
+#include "engine_fixture.h"
 #include "model/model.h"
 #include "model/rank_splits.h"
 #include "rank_requests.h"
 #include "support/thread_ranks.h"
+#include "support/with_head.h"
 
 namespace candor {
 namespace {
@@ -89,6 +90,7 @@ INSTANTIATE_TEST_SUITE_P(shapes, RankInvarianceOf,
 
 TEST_F(RankInvariance, drafts_chunks_and_preemption_change_nothing) {
   const auto path = tiny_path(testing::tiny_model_of(DType::kQ4_K, 64, 256));
+  const auto head = testing::write_head(path, folder_.path() / "head.gguf");
   const std::vector<Change> changes = {
       [](EngineOptions& o) { o.max_rows = 7; },
       [](EngineOptions& o) { o.kv_blocks = 6; },
@@ -99,6 +101,11 @@ TEST_F(RankInvariance, drafts_chunks_and_preemption_change_nothing) {
       [&path](EngineOptions& o) {
         o.speculation = Speculation::kDraft;
         o.draft_path = path;
+        o.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
+      },
+      [&head](EngineOptions& o) {
+        o.speculation = Speculation::kDraft;
+        o.draft_path = head;
         o.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
       },
   };
@@ -132,6 +139,23 @@ TEST_P(RankInvarianceOfFamily, every_answer_is_that_of_one_rank) {
     if (n_ranks > model::most_ranks(*spec)) continue;
     EXPECT_EQ(count_different(path, thread_ranks(n_ranks)), 0) << n_ranks << " ranks";
   }
+}
+
+TEST_P(RankInvarianceOfFamily, so_is_it_with_drafts_of_a_head) {
+  const auto path = testing::project_file("tests/families/goldens") / GetParam() / "model.gguf";
+  const auto file = formats::open_model_file(path);
+  ASSERT_TRUE(file);
+  const auto spec = model::read_arch(**file);
+  ASSERT_TRUE(spec);
+  // Vectors of each token for each block are no part of a head.
+  if (model::most_ranks(*spec) < 2 || spec->embed.layer_dim > 0) return;
+  const auto head = testing::write_head(path, folder_.path() / "head.gguf");
+  const auto change = [&head](EngineOptions& o) {
+    o.speculation = Speculation::kDraft;
+    o.draft_path = head;
+    o.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
+  };
+  EXPECT_EQ(count_different(path, thread_ranks(2), change), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(families, RankInvarianceOfFamily, ::testing::ValuesIn(families()),

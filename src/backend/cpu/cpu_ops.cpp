@@ -72,14 +72,14 @@ void CpuOps::run(const Op& operation) {
 }
 
 void CpuOps::compute(const op::Embed& call) {
-  const CpuWeight& weight = own(*call.table);
+  const CpuWeight* weight = call.table == nullptr ? nullptr : &own(*call.table);
   for_rows(call.dst.n_rows, call.dst.n_cols * kDecodeNs, [&](int32_t i) {
     float* row = arena_.row(call.dst, i);
     if (const float* vector = batch_.vector_of(i, call.dst.n_cols); call.takes_vectors && vector != nullptr) {
       std::memcpy(row, vector, n_floats(call.dst.n_cols));
       return;
     }
-    weight.decode_row(batch_.tokens[static_cast<size_t>(i)], row);
+    weight->decode_row(batch_.tokens[static_cast<size_t>(i)], row);
     if (call.scale != 1.0f) table_.scale(row, call.scale, call.dst.n_cols, row);
   });
 }

@@ -80,14 +80,19 @@ void RankOps::run(const Op& operation) {
   std::visit([this](const auto& each) { compute(each); }, operation);
 }
 
-// Rank 0 has all columns, and sends them when they are read.
+// Rank 0 has all columns, and sends them when they are read. Vectors come with the step.
 void RankOps::compute(const op::Embed& call) {
+  if (call.table == nullptr) {
+    set_whole(call.dst);
+    return inner_.ops().run(call);
+  }
   share_.bounds.assign(static_cast<size_t>(size_) + 1, call.dst.n_cols);
   share_.bounds.front() = 0;
   share_.begin = rank_ == 0 ? 0 : call.dst.n_cols;
   share_.end = call.dst.n_cols;
   set_split(call.dst, share_);
-  if (rank_ == 0) inner_.ops().run(op::Embed{call.dst, rank_weight(*call.table).rows(), call.scale});
+  if (rank_ == 0)
+    inner_.ops().run(op::Embed{call.dst, rank_weight(*call.table).rows(), call.scale, call.takes_vectors});
 }
 
 void RankOps::compute(const op::AddPositions& call) {

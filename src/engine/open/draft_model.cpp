@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "backend/op_specs.h"
 #include "draft/draft_length.h"
+#include "draft/head_drafter.h"
 #include "model/hub/hub_folder.h"
+#include "model/prediction.h"
 
 namespace candor::engine {
 namespace {
@@ -35,6 +39,23 @@ Result<void> check_vocabulary(const text::Tokenizer& tokenizer, const text::Toke
                           draft.n_vocab(), tokenizer.n_vocab()));
 }
 
+// A head's file may leave the words to the model's.
+Result<void> check_words(const formats::ModelFile& file, bool is_head, const text::Tokenizer& tokenizer) {
+  if (is_head && file.meta("tokenizer.ggml.tokens") == nullptr) return {};
+  const auto own = text::Tokenizer::from_model_file(file);
+  CANDOR_TRY(file.check_intact());
+  if (!own) return own.error();
+  return check_vocabulary(tokenizer, **own, name_of(file));
+}
+
+// As llama.cpp's converter calls heads that it writes alone.
+std::optional<std::filesystem::path> head_beside(const std::filesystem::path& model) {
+  std::filesystem::path path = model;
+  path.replace_filename("mtp-" + model.filename().string());
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored) ? std::optional(path) : std::nullopt;
+}
+
 // Every slot holds the whole context where the budget allows.
 draft::DraftSlots slots_of(const EngineOptions& options, const model::ArchSpec& spec, int32_t n_ctx,
                            uint64_t block_bytes) {
@@ -47,10 +68,33 @@ draft::DraftSlots slots_of(const EngineOptions& options, const model::ArchSpec& 
 
 }  // namespace
 
-Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const backend::Backend& backend) {
-  if (options.speculation != Speculation::kDraft) return std::nullopt;
+EngineOptions choose_drafts(EngineOptions options, const formats::ModelFile& file) {
+  if (options.speculation != Speculation::kAuto) return options;
+  options.speculation = Speculation::kOff;
+  if (model::find_prediction(file)) {
+    options.speculation = Speculation::kHead;
+  } else if (const auto beside = head_beside(options.model_path)) {
+    options.speculation = Speculation::kDraft;
+    options.draft_path = *beside;
+  }
+  return options;
+}
+
+Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const formats::ModelFile& file,
+                                            const backend::Backend& backend) {
+  const bool is_own = options.speculation == Speculation::kHead;
+  if (options.speculation != Speculation::kDraft && !is_own) return std::nullopt;
   DraftPlan plan;
-  CANDOR_ASSIGN(plan.file, model::open_model(options.draft_path));
+  if (!is_own) {
+    CANDOR_ASSIGN(plan.file, model::open_model(options.draft_path));
+  }
+  plan.is_head = is_own || model::is_prediction_alone(*plan.file);
+  if (plan.is_head) {
+    CANDOR_ASSIGN(model::ArchSpec spec, model::read_arch(file));
+    model::fit_context(spec, options.n_ctx);
+    CANDOR_ASSIGN(plan.model, model::plan_head(is_own ? file : *plan.file, spec, backend));
+    return plan;
+  }
   CANDOR_ASSIGN(plan.model, model::plan_model(*plan.file, backend, options.n_ctx));
   if (plan.model.spec.head.is_absent) {
     return fail(ErrorKind::kUnsupported,
@@ -69,27 +113,39 @@ Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const bac
   plan.kv_bytes =
       block_bytes * static_cast<uint64_t>(plan.slots.slot_blocks) * static_cast<uint64_t>(plan.slots.n_slots) +
       n_ranks * static_cast<uint64_t>(state_slot_bytes(layout.state)) * static_cast<uint64_t>(plan.slots.n_states);
+  if (plan.is_head) {
+    const auto vector_bytes = static_cast<uint64_t>(plan.model.spec.dim) * sizeof(float);
+    plan.kv_bytes += vector_bytes * draft::kKeptVectors * static_cast<uint64_t>(plan.slots.n_slots);
+  }
   if (plan.slots.slot_blocks * backend::kBlockTokens > 2 * draft::kMaxDrafts) return {};
-  return fail(ErrorKind::kInvalidInput,
-              fmt::format("{}: made for {} tokens of context, a draft model needs {} or more", name_of(*plan.file),
-                          plan.model.spec.max_positions, backend::kBlockTokens));
+  return fail(ErrorKind::kInvalidInput, fmt::format("{}: made for {} tokens of context, a draft model needs {} or more",
+                                                    plan.file ? name_of(*plan.file) : std::string("the model"),
+                                                    plan.model.spec.max_positions, backend::kBlockTokens));
 }
 
-Result<DraftModel> load_draft(DraftPlan plan, const EngineOptions& options, const text::Tokenizer& tokenizer,
+Result<std::unique_ptr<model::Model>> load_draft_weights(const formats::ModelFile& own, bool is_head,
+                                                         const EngineOptions& options, model::Model& model,
+                                                         backend::Backend& backend) {
+  if (!is_head) return model::Model::load(own, backend, {.n_ctx = options.n_ctx});
+  CANDOR_ASSIGN(model::ArchSpec arch, model::prediction_arch(own, model.spec()));
+  model.keep_rows();
+  return model::Model::load_head(own, std::move(arch), model, backend);
+}
+
+Result<DraftModel> load_draft(DraftPlan plan, const EngineOptions& options, const DraftedModel& drafted,
                               backend::Backend& backend) {
   DraftModel draft;
   draft.file = std::move(plan.file);
   draft.slots = plan.slots;
-  const auto own_tokenizer = text::Tokenizer::from_model_file(*draft.file);
-  CANDOR_TRY(draft.file->check_intact());
-  if (!own_tokenizer) return own_tokenizer.error();
-  CANDOR_TRY(check_vocabulary(tokenizer, **own_tokenizer, name_of(*draft.file)));
-  CANDOR_ASSIGN(draft.model, model::Model::load(*draft.file, backend, {.n_ctx = options.n_ctx}));
-  draft.file->drop_copies();
-  if (draft.model->spec().vocab < tokenizer.n_vocab()) {
+  draft.is_head = plan.is_head;
+  const formats::ModelFile& own = draft.file ? *draft.file : drafted.file;
+  if (draft.file) CANDOR_TRY(check_words(*draft.file, draft.is_head, drafted.tokenizer));
+  CANDOR_ASSIGN(draft.model, load_draft_weights(own, draft.is_head, options, drafted.model, backend));
+  if (draft.file) draft.file->drop_copies();
+  if (draft.model->spec().vocab < drafted.tokenizer.n_vocab()) {
     return fail(ErrorKind::kInvalidInput,
-                fmt::format("{}: its embedding has {} rows, expected {}, one for each token", name_of(*draft.file),
-                            draft.model->spec().vocab, tokenizer.n_vocab()));
+                fmt::format("{}: its embedding has {} rows, expected {}, one for each token", name_of(own),
+                            draft.model->spec().vocab, drafted.tokenizer.n_vocab()));
   }
   const KvType kv_type = model::usual_kv(draft.model->spec(), backend.info().default_kv);
   const backend::KvLayout layout = draft.model->kv_layout(kv_type);

@@ -1,7 +1,7 @@
 #pragma once
-// The small model that drafts for the large one, where EngineOptions asks for it: its weights in the same backend, and
-// its own K/V, one slot for each sequence that may run. Caller's thread until the engine runs, then the engine
-// thread's.
+// What drafts for the model, where EngineOptions asks for it: a small model, or the model's head for multi-token
+// prediction, its weights in the same backend, and its own K/V, one slot for each sequence that may run. Caller's
+// thread until the engine runs, then the engine thread's.
 
 #include <cstdint>
 #include <memory>
@@ -19,26 +19,42 @@ namespace candor::engine {
 
 // Planned from metadata alone.
 struct DraftPlan {
-  std::unique_ptr<formats::ModelFile> file{};
+  std::unique_ptr<formats::ModelFile> file{};  // nullptr: the model's own
+  bool is_head = false;
   model::ModelPlan model{};
   draft::DraftSlots slots{};
-  uint64_t kv_bytes = 0;
+  uint64_t kv_bytes = 0;  // and the vectors that are kept for a head
 };
 
-// Opened and described, without slots; nullopt where no draft model is asked for.
-Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const backend::Backend& backend);
+// What Speculation::kAuto stands for with this model.
+EngineOptions choose_drafts(EngineOptions options, const formats::ModelFile& file);
+
+// Opened and described, without slots; nullopt where none is asked for. file: the model's.
+Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const formats::ModelFile& file,
+                                            const backend::Backend& backend);
 // Gives it slots for a context of n_ctx. Refuses a model made for too short a one.
 Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const backend::Backend& backend, int32_t n_ctx);
 
 struct DraftModel {
   std::unique_ptr<formats::ModelFile> file{};
   std::unique_ptr<model::Model> model{};
+  bool is_head = false;
   std::unique_ptr<backend::KvStore> kv{};
   draft::DraftSlots slots{};
 };
 
-// Refuses, with the first token that differs, a model whose vocabulary is not the tokenizer's.
-Result<DraftModel> load_draft(DraftPlan plan, const EngineOptions& options, const text::Tokenizer& tokenizer,
+// The model that is drafted for.
+struct DraftedModel {
+  const formats::ModelFile& file;
+  const text::Tokenizer& tokenizer;
+  model::Model& model;  // keeps its rows from now on, where a head reads them
+};
+// Refuses, with the first token that differs, a draft whose vocabulary is not the tokenizer's.
+Result<DraftModel> load_draft(DraftPlan plan, const EngineOptions& options, const DraftedModel& drafted,
                               backend::Backend& backend);
+// Its weights alone, in the order in which all ranks load them. own: the draft's file.
+Result<std::unique_ptr<model::Model>> load_draft_weights(const formats::ModelFile& own, bool is_head,
+                                                         const EngineOptions& options, model::Model& model,
+                                                         backend::Backend& backend);
 
 }  // namespace candor::engine

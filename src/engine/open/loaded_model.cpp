@@ -7,6 +7,8 @@
 
 #include "backend/op_specs.h"
 #include "candor/kv_type.h"
+#include "draft/head_drafter.h"
+#include "draft/model_drafter.h"
 #include "engine/open/adapter_loading.h"
 #include "engine/open/fim_tokens.h"
 #include "engine/open/memory_plan.h"
@@ -81,6 +83,16 @@ Result<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions
   return make_ranked_backend(options);
 }
 
+std::unique_ptr<draft::Drafter> make_drafter(LoadedModel& loaded) {
+  DraftModel& draft = *loaded.draft;
+  if (draft.is_head) {
+    return std::make_unique<draft::HeadDrafter>(*loaded.backend, *draft.model, *draft.kv, draft.slots,
+                                                loaded.options.max_rows, loaded.n_vocab(), *loaded.kernels);
+  }
+  return std::make_unique<draft::ModelDrafter>(*loaded.backend, *draft.model, *draft.kv, draft.slots,
+                                               loaded.options.max_rows, loaded.n_vocab(), *loaded.kernels);
+}
+
 Result<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOptions& options) {
   CANDOR_ASSIGN(auto file, open_quantised(options));
   return options.fast_weights ? quantize::read_fast(std::move(file)) : std::move(file);
@@ -112,11 +124,12 @@ Result<void> check_options(const EngineOptions& options) {
 namespace {
 
 Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend, const LoadProgress& progress) {
+  CANDOR_ASSIGN(loaded.file, open_model_file(loaded.options));
+  loaded.options = choose_drafts(loaded.options, *loaded.file);
   const EngineOptions options = loaded.options;
-  CANDOR_ASSIGN(loaded.file, open_model_file(options));
   CANDOR_ASSIGN(loaded.backend, make_backend(options));
   CANDOR_ASSIGN(loaded.kernels, kernels::select_table_from_environment());
-  CANDOR_ASSIGN(auto draft, open_draft(options, *loaded.backend));
+  CANDOR_ASSIGN(auto draft, open_draft(options, *loaded.file, *loaded.backend));
   CANDOR_ASSIGN(const MemoryPlan plan, plan_memory(options, *loaded.file, *loaded.backend, draft ? &*draft : nullptr));
   CANDOR_TRY(check_fits(plan));
   CANDOR_ASSIGN(loaded.tokenizer, text::Tokenizer::from_model_file(*loaded.file));
@@ -125,11 +138,12 @@ Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend,
   CANDOR_ASSIGN(loaded.head, model::read_text_head(*loaded.file, loaded.model->spec()));
   CANDOR_ASSIGN(loaded.adapters, load_adapters(options, *loaded.file, *loaded.model));
   loaded.options = fit_options(loaded.options, loaded.model->spec(), loaded.head.max_tokens);
-  loaded.file->drop_copies();
   CANDOR_TRY(check_vocabulary(loaded));
   if (draft) {
-    CANDOR_ASSIGN(loaded.draft, load_draft(std::move(*draft), options, *loaded.tokenizer, *loaded.backend));
+    const DraftedModel drafted{*loaded.file, *loaded.tokenizer, *loaded.model};
+    CANDOR_ASSIGN(loaded.draft, load_draft(std::move(*draft), options, drafted, *loaded.backend));
   }
+  loaded.file->drop_copies();
   CANDOR_TRY(reserve_memory(loaded, plan));
   const bool wants_costs = options.max_running > 1 || max_drafts(options) > 0;
   if (!options.costs && wants_costs && options.use_kv_cache && !loaded.model->spec().is_bidirectional) {

@@ -15,6 +15,7 @@
 #include "candor/adapters.h"
 #include "candor/info.h"
 #include "candor/options.h"
+#include "draft/drafter.h"
 #include "engine/open/draft_model.h"
 #include "formats/model_file.h"
 #include "kernels/kernels.h"
@@ -57,6 +58,8 @@ struct LoadedModel {
 // weights.
 Result<std::unique_ptr<formats::ModelFile>> open_model_file(const EngineOptions& options);
 Result<void> check_options(const EngineOptions& options);
+// Borrows the model. REQUIRES: loaded.draft.
+std::unique_ptr<draft::Drafter> make_drafter(LoadedModel& loaded);
 Result<LoadedModel> load_model(const EngineOptions& options, const BackendFactory& make_backend,
                                const LoadProgress& progress);
 // Without what the chat template decides.

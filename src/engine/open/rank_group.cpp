@@ -18,6 +18,7 @@
 #include "comm/shm/segment.h"
 #include "comm/shm/shm_communicator.h"
 #include "engine/open/adapter_loading.h"
+#include "engine/open/draft_model.h"
 #include "engine/open/loaded_model.h"
 #include "engine/open/mpi_ranks.h"
 #include "engine/open/rank_places.h"
@@ -25,6 +26,7 @@
 #include "kernels/kernels.h"
 #include "model/hub/hub_folder.h"
 #include "model/model.h"
+#include "model/prediction.h"
 #include "platform/float_mode.h"
 #include "platform/numa.h"
 
@@ -88,19 +90,31 @@ Result<LoadedRank> load_part(std::unique_ptr<formats::ModelFile> file, int64_t n
   return loaded;
 }
 
+// Nothing where nothing drafts.
+Result<LoadedRank> load_draft_of(const EngineOptions& options, LoadedRank& main, backend::Backend& backend) {
+  LoadedRank draft;
+  const bool is_own = options.speculation == Speculation::kHead;
+  if (options.speculation != Speculation::kDraft && !is_own) return draft;
+  if (!is_own) {
+    CANDOR_ASSIGN(draft.file, model::open_model(options.draft_path));
+  }
+  const bool is_head = is_own || model::is_prediction_alone(*draft.file);
+  const formats::ModelFile& file = is_own ? *main.file : *draft.file;
+  CANDOR_ASSIGN(draft.model, load_draft_weights(file, is_head, options, *main.model, backend));
+  if (draft.file) draft.file->drop_copies();
+  return draft;
+}
+
 // In the order in which rank 0 loads them: the model, its adapters, then its draft model.
 Result<std::vector<LoadedRank>> load_all(const EngineOptions& options, backend::Backend& backend) {
   std::vector<LoadedRank> models;
   CANDOR_ASSIGN(auto file, open_model_file(options));
   CANDOR_ASSIGN(auto main, load_part(std::move(file), options.n_ctx, backend));
   CANDOR_TRY(load_adapters(options, *main.file, *main.model));
+  CANDOR_ASSIGN(LoadedRank draft, load_draft_of(options, main, backend));
   main.file->drop_copies();
   models.push_back(std::move(main));
-  if (options.speculation != Speculation::kDraft) return models;
-  CANDOR_ASSIGN(auto draft_file, model::open_model(options.draft_path));
-  CANDOR_ASSIGN(auto draft, load_part(std::move(draft_file), options.n_ctx, backend));
-  draft.file->drop_copies();
-  models.push_back(std::move(draft));
+  if (draft.model) models.push_back(std::move(draft));
   return models;
 }
 

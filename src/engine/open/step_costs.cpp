@@ -16,7 +16,6 @@
 #include "base/ids.h"
 #include "draft/draft_length.h"
 #include "draft/drafter.h"
-#include "draft/model_drafter.h"
 #include "model/model.h"
 #include "obs/clock.h"
 
@@ -193,8 +192,7 @@ class Trial {
 class DraftTrial {
  public:
   explicit DraftTrial(LoadedModel& loaded)
-      : drafter_(*loaded.backend, *loaded.draft->model, *loaded.draft->kv, loaded.draft->slots, loaded.options.max_rows,
-                 loaded.n_vocab(), *loaded.kernels) {
+      : drafter_(make_drafter(loaded)), width_(static_cast<size_t>(loaded.draft->model->spec().dim)) {
     const int32_t n_slot = loaded.draft->slots.slot_blocks * backend::kBlockTokens - draft::kMaxDrafts;
     text_.resize(static_cast<size_t>(std::min({kDraftText, n_slot, loaded.options.max_rows})));
     std::iota(text_.begin(), text_.end(), 0);
@@ -203,7 +201,7 @@ class DraftTrial {
 
   void measure(StepCosts& costs) {
     const auto reading = [&](size_t) {
-      text_[0] ^= 1;  // another text, of which nothing is known
+      begin_anew();
       return run(1);
     };
     const int64_t reading_ns = usual_of_each(1, reading).front();
@@ -214,18 +212,28 @@ class DraftTrial {
   }
 
  private:
+  // Another text, of which nothing is known.
+  void begin_anew() {
+    text_[0] ^= 1;
+    ++request_.sequence;
+    if (!drafter_->watches()) return;
+    const std::vector<float> vectors((text_.size() - 1) * width_, 1.0f);
+    drafter_->watch({request_.sequence, 0, std::span<const TokenId>(text_).first(text_.size() - 1), vectors});
+  }
+
   std::span<const int64_t> run(int32_t n_drafts) {
     request_.text = text_;
     request_.n_output = text_.size() / 2;
     request_.chain = &chain_;
     request_.n_drafts = n_drafts;
     const int64_t began_ns = clock_.now_ns();
-    drafter_.propose(std::span(&request_, 1), nullptr);
+    drafter_->propose(std::span(&request_, 1), nullptr);
     ns_ = clock_.now_ns() - began_ns;
     return {&ns_, 1};
   }
 
-  draft::ModelDrafter drafter_;
+  std::unique_ptr<draft::Drafter> drafter_;
+  size_t width_ = 0;
   draft::DraftRequest request_;
   sample::ChainParams chain_;
   std::vector<TokenId> text_;

@@ -6,7 +6,6 @@
 #include "backend/op_specs.h"
 #include "base/checked.h"
 #include "candor/options.h"
-#include "draft/model_drafter.h"
 #include "draft/ngram_drafter.h"
 #include "engine/open/draft_model.h"
 #include "engine/open/memory_plan.h"
@@ -45,18 +44,12 @@ std::span<const TokenId> rest_of_prediction(const Choice& choice) {
   return predicted.subspan(std::min(predicted.size(), static_cast<size_t>(choice.n_made)));
 }
 
-std::unique_ptr<draft::Drafter> make_drafter(LoadedModel& loaded) {
-  if (!loaded.draft) return std::make_unique<draft::NgramDrafter>();
-  DraftModel& draft = *loaded.draft;
-  return std::make_unique<draft::ModelDrafter>(*loaded.backend, *draft.model, *draft.kv, draft.slots,
-                                               loaded.options.max_rows, loaded.n_vocab(), *loaded.kernels);
-}
-
 }  // namespace
 
 Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs, constrain::MaskWorker& masks,
                        int32_t max_shown_rows)
-    : costs_(costs),
+    : loaded_(loaded),
+      costs_(costs),
       draft_ns_(draft_cost(loaded, &StepCosts::draft_ms)),
       read_ns_(draft_cost(loaded, &StepCosts::draft_read_ms)),
       attend_ns_(draft_attend_ns(loaded)),
@@ -64,7 +57,7 @@ Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs, const
       max_drafts_(max_drafts(loaded.options)),
       max_predicted_(predicted_rows(loaded, max_shown_rows)),
       masks_(masks),
-      drafter_(make_drafter(loaded)) {
+      drafter_(loaded.draft ? make_drafter(loaded) : std::make_unique<draft::NgramDrafter>()) {
   asks_.reserve(static_cast<size_t>(loaded.options.max_running));
 }
 
@@ -178,6 +171,24 @@ bool Speculator::may_draft(const Choice& choice) {
   if (choice.constraint == nullptr || choice.output.is_reasoning()) return true;
   if (choice.constraint->is_slow()) return false;
   return !drafter_->needs_masks() || (masks_.has(choice.constraint) && !choice.constraint->is_ahead());
+}
+
+// Of requests that may be drafted for.
+void Speculator::watch(const sched::StepPlan& plan, RequestTable& requests) {
+  if (max_drafts_ == 0 || !drafter_->watches()) return;
+  const backend::StepBatch batch = plan.batch();
+  const backend::RowsView rows = loaded_.model->all_rows(batch.n_rows());
+  for (size_t i = 0; i < plan.slices.size(); ++i) {
+    const sched::PlannedSlice& slice = plan.slices[i];
+    const auto first = static_cast<size_t>(slice.first_row);
+    const auto n_rows = static_cast<size_t>(slice.n_rows);
+    const auto n_cols = static_cast<size_t>(rows.n_cols);
+    const SequenceId id = slice.sequence->id;
+    const bool is_drafted_for = requests.of(id).rules.may_speculate && !requests.of(id).beams;
+    if (!is_drafted_for) continue;
+    drafter_->watch({id, batch.seqs[i].n_past, batch.tokens.subspan(first, n_rows),
+                     std::span(rows.data + first * n_cols, n_rows * n_cols)});
+  }
 }
 
 void Speculator::forget() noexcept {

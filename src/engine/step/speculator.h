@@ -19,6 +19,7 @@
 #include "sched/cost_model.h"
 #include "sched/scheduler.h"
 #include "sched/sequence.h"
+#include "sched/step_plan.h"
 
 namespace candor::engine {
 
@@ -30,6 +31,8 @@ class Speculator {
 
   // Sets the drafts of the coming step.
   void propose(sched::Scheduler& scheduler, RequestTable& requests);
+  // What a step has computed, before the next one begins.
+  void watch(const sched::StepPlan& plan, RequestTable& requests);
   // After an exception out of propose(), which is then without consequence.
   void forget() noexcept;
 
@@ -46,6 +49,7 @@ class Speculator {
   bool may_draft(const Choice& choice);
 
   // Constant after construction.
+  const LoadedModel& loaded_;
   const sched::CostModel costs_;
   const double draft_ns_;          // of the draft model, for one
   const double read_ns_;           // for each token that it reads before

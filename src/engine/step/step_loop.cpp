@@ -128,6 +128,7 @@ StepReport StepLoop::step(int64_t began_ns) {
   if (plan.is_empty()) return report;
   watch_rows(plan, began_ns);
   const StepResult result = runner_.run(plan);
+  speculator_.watch(plan, requests_);
   watch_prompts(plan);
   scheduler_.commit(chooser_.choose(plan, result));
   chooser_.branch();

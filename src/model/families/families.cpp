@@ -10,6 +10,7 @@
 #include "formats/quote.h"
 #include "model/families/missing.h"
 #include "model/model.h"
+#include "model/prediction.h"
 
 namespace candor::model {
 
@@ -78,7 +79,15 @@ std::string supported_families() {
 
 Result<ArchSpec> read_arch(const formats::ModelFile& file) {
   CANDOR_ASSIGN(const Family* family, family_of(file));
-  return family->read(file);
+  if (is_prediction_alone(file)) {
+    return fail(ErrorKind::kUnsupported,
+                "this is a head for multi-token prediction and no model: name its model as the model, and this file "
+                "with --draft");
+  }
+  CANDOR_ASSIGN(ArchSpec spec, family->read(file));
+  const bool has_head = find_prediction(file) == static_cast<int32_t>(spec.blocks.size());
+  if (has_head) spec.n_prediction_blocks = std::max(spec.n_prediction_blocks, 1);
+  return spec;
 }
 
 }  // namespace candor::model

@@ -1,0 +1,105 @@
+#pragma once
+// Draft tokens of a model's own head for multi-token prediction (model/prediction.h). Its row for a token reads the
+// next token and what the model's output matrix read for this one, and guesses the token behind; from the second draft
+// on it reads what it gave itself. Each draft is chosen as DraftChoice says.
+//
+// Every sequence has a slot of K/V of its own, for a window of its newest tokens: it begins at the newest kHeadRows
+// that are behind the first draft, or where the model began to compute (what a cache of prefixes gave has no vectors),
+// and is read anew from there when it is full. Vectors of so many newest tokens are kept. Engine thread only.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/step_batch.h"
+#include "base/ids.h"
+#include "constrain/mask_worker.h"
+#include "draft/draft_choice.h"
+#include "draft/drafter.h"
+#include "draft/model_drafter.h"
+#include "model/model.h"
+#include "sample/sampler.h"
+
+namespace candor::draft {
+
+inline constexpr int32_t kHeadRows = 128;
+// f32 vectors that a slot keeps, at most: behind twice as many as are of use they are moved.
+inline constexpr int32_t kKeptVectors = 2 * kHeadRows;
+
+class HeadDrafter final : public Drafter {
+ public:
+  // All are borrowed; slots have no states. A step has at most max_rows rows, at least n_slots; only the first n_vocab
+  // logits are tokens.
+  HeadDrafter(backend::Backend& backend, model::Model& head, backend::KvStore& kv, DraftSlots slots, int32_t max_rows,
+              int32_t n_vocab, const kernels::KernelTable& kernels);
+
+  bool needs_masks() const override { return true; }
+  // One, before a sequence's first draft: what a head reads then is a part of reading the prompt.
+  size_t n_behind(SequenceId sequence, size_t n_text) const override;
+  int32_t begin(DraftRequest& request) override { return request.n_drafts; }
+  // All requests together, draft by draft. REQUIRES: at most n_slots requests.
+  void propose(std::span<DraftRequest> requests, constrain::MaskWorker* masks) override;
+  bool watches() const override { return true; }
+  void watch(const ComputedRows& rows) override;
+  void forget() noexcept override;
+
+ private:
+  struct Slot {
+    SequenceId owner = -1;
+    int32_t begin = 0;              // position of the window's first row
+    int32_t n_read = 0;             // rows of the window whose K/V is there, of the model's vectors
+    int32_t kept_begin = 0;         // position of the first vector that is kept
+    std::vector<TokenId> tokens{};  // of those positions
+    std::vector<float> vectors{};   // [n, D]
+    int64_t used_at = 0;
+    int32_t kept_end() const { return kept_begin + static_cast<int32_t>(tokens.size()); }
+    int32_t read_end() const { return begin + n_read; }
+  };
+  struct Work {
+    DraftChoice choice{};
+    Slot* slot = nullptr;
+    int32_t n_rows = 0;        // of the window, drafts included
+    std::vector<float> own{};  // [D], what the head gave last
+    int32_t out_row = -1;      // of the step in the making
+  };
+
+  int32_t slot_tokens() const { return slots_of_.slot_blocks * backend::kBlockTokens; }
+  Slot* find(SequenceId sequence);
+  Slot& slot_for(SequenceId sequence);
+  void cut(Slot& slot, int32_t end) const;
+  void keep_newest(Slot& slot) const;
+  bool is_of(const Slot& slot, std::span<const TokenId> text) const;
+  bool open_window(Slot& slot, const DraftRequest& request) const;
+  void open(Work& work, DraftRequest& request);
+  bool build_step(bool is_first);
+  void append_known(Work& work);
+  void append_draft(Work& work);
+  void append_row(TokenId token, std::span<const float> vector);
+  void end_slice(Work& work);
+
+  // Constant after construction.
+  backend::Backend& backend_;
+  model::Model& head_;
+  backend::KvStore& kv_;
+  const DraftSlots slots_of_;
+  const int32_t max_rows_;
+  const size_t n_vocab_;
+  const size_t dim_;
+  // Engine thread only.
+  std::vector<Slot> slots_;
+  std::vector<Work> work_;  // the first n_work_ are in use
+  size_t n_work_ = 0;
+  int64_t n_calls_ = 0;
+  sample::Sampler sampler_;
+  // Of the step in the making.
+  std::vector<TokenId> tokens_;
+  std::vector<int32_t> positions_;
+  std::vector<float> vectors_;
+  std::vector<int32_t> vector_rows_;
+  std::vector<backend::SeqSlice> slices_;
+  std::vector<BlockId> blocks_;
+  std::vector<int32_t> out_rows_;
+};
+
+}  // namespace candor::draft
