@@ -185,7 +185,7 @@ std::string to_text(const ArchSpec& spec) {
     first = end;
   }
   if (spec.n_prediction_blocks != 0) {
-    text += fmt::format("multi-token prediction: {} blocks from block {} on are in the file and not computed\n",
+    text += fmt::format("multi-token prediction: {} blocks from block {} on, of which the first can draft\n",
                         spec.n_prediction_blocks, spec.blocks.size());
   }
   if (spec.has_final_norm) text += fmt::format("final norm: {}\n", norm_text(spec.final_norm));

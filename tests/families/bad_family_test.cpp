@@ -14,6 +14,7 @@
 #include "model/arch_text.h"
 #include "model/hub/hub_folder.h"
 #include "model/model.h"
+#include "model/prediction.h"
 #include "support/memory_model_file.h"
 #include "support/shared_data.h"
 #include "support/temp_folder.h"
@@ -111,7 +112,7 @@ TEST_F(BadHybrid, a_model_without_attention_is_refused) {
   expect_refused("every block is recurrent");
 }
 
-TEST_F(BadHybrid, blocks_for_multi_token_prediction_are_listed_and_not_computed) {
+TEST_F(BadHybrid, blocks_for_multi_token_prediction_are_listed) {
   file_.set("qwen35.block_count", uint64_t{5});
   file_.set("qwen35.nextn_predict_layers", uint64_t{1});
   file_.add_tensor("blk.4.nextn.eh_proj.weight", DType::kF32, {2, {64, 128}},
@@ -199,7 +200,7 @@ TEST_F(BadLatent, sizes_that_contradict_are_named) {
   expect_refused("\"deepseek2.rope.scaling.attn_factor\" is 2; supported: 1");
 }
 
-TEST_F(BadLatent, blocks_for_multi_token_prediction_are_listed_and_not_computed) {
+TEST_F(BadLatent, blocks_for_multi_token_prediction_are_listed) {
   file_.set("deepseek2.block_count", uint64_t{4});
   file_.set("deepseek2.nextn_predict_layers", uint64_t{1});
   EXPECT_EQ(refusal_of(file_), "");
@@ -378,13 +379,21 @@ TEST(families, baichuan_of_forty_blocks_has_alibi) {
   EXPECT_EQ(spec->blocks[39].attn.rope.n_dims, 0);
 }
 
-TEST(families, tensors_for_prediction_are_left_out_by_name) {
+// MiMo's is named apart, and reads the vector first.
+TEST(families, tensors_for_prediction_stand_behind_the_models_blocks) {
   const auto file = model::open_model(golden_folder("mimo"));
   ASSERT_TRUE(file) << file.error().message;
-  const std::vector<std::string>& names = (*file)->info().left_out;
-  EXPECT_EQ(names.size(), 16u);
-  EXPECT_NE(std::ranges::find(names, "model.mtp_layers.0.input_proj.weight"), names.end());
-  EXPECT_TRUE(model::open_model(golden_folder("qwen2")).value()->info().left_out.empty());
+  EXPECT_TRUE((*file)->info().left_out.empty());
+  const auto spec = model::read_arch(**file);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->blocks.size(), 2u);
+  EXPECT_EQ(spec->n_prediction_blocks, 1);
+  const auto head = model::prediction_arch(**file, *spec);
+  ASSERT_TRUE(head) << head.error().message;
+  EXPECT_EQ(head->first_block, 2);
+  EXPECT_EQ(head->blocks.front(), spec->blocks.back());
+  EXPECT_NE((*file)->find("blk.2.nextn.eh_proj.weight"), nullptr);
+  EXPECT_EQ(model::read_arch(*model::open_model(golden_folder("qwen2")).value())->n_prediction_blocks, 0);
 }
 
 TEST(bad_family, kinds_of_too_few_blocks_are_named) {

@@ -156,7 +156,9 @@ Result<std::vector<bool>> read_window_pattern(const Hparams& hparams, int32_t n_
   const auto* array = value == nullptr ? nullptr : std::get_if<formats::MetaArray>(value);
   if (array != nullptr) {
     const auto* flags = std::get_if<std::vector<bool>>(array);
-    if (flags != nullptr && flags->size() == static_cast<size_t>(n_layers)) return *flags;
+    const auto n_flags = static_cast<size_t>(n_layers);
+    if (flags != nullptr && flags->size() >= n_flags)
+      return std::vector<bool>(flags->begin(), flags->begin() + n_layers);
     return fail(ErrorKind::kInvalidInput,
                 fmt::format("metadata key \"{}\": expected {} flags, one for each block", key, n_layers));
   }

@@ -37,7 +37,7 @@ constexpr auto kTensors =
 
 constexpr auto kHubV2Tensors =
     join(kHubStem, kHubPreNorm, kHubLatentAttn, kHubGatedFfn, kHubExperts, kHubSharedExperts);
-constexpr auto kHubV3Tensors = join(kHubV2Tensors, kHubChoiceBias);
+constexpr auto kHubV3Tensors = join(kHubV2Tensors, kHubChoiceBias, kHubPrediction);
 
 // Beside its two parts.
 constexpr std::string_view kIgnored[] = {"blk.*.attn_kv_b.weight"};
@@ -168,10 +168,9 @@ constexpr HubForm form_of(std::string_view model_type, std::string_view architec
           .architecture = architecture,
           .activation = "silu",
           .tensors = tensors,
-          .ignored = kHubPrediction,
+          .ignored = kHubBuffers,
           .read = read,
           .write = write,
-          .not_computed = "multi-token prediction",
           .reads_partial = false};
 }
 // Mistral 4: queries grow with their position, and experts stand in one tensor.
@@ -229,7 +228,6 @@ constexpr HubForm mistral_form(std::span<const HubTensor> tensors) {
   HubForm form = form_of("mistral4", "Mistral4ForCausalLM", tensors, read_hub_mistral, write_hub_mistral);
   form.outer = kMistralOuter;
   form.implies_partial = true;
-  form.not_computed = {};
   return form;
 }
 constexpr HubForm kMistralHub[] = {mistral_form(kHubV2Tensors), mistral_form(kHubMistralJoined)};

@@ -35,21 +35,12 @@ constexpr auto kSparseTensors = join(kTensors, kMoeTensors, kGroupedTensors);
 constexpr std::array kHubBias = {HubTensor{"blk.*.exp_probs_b.bias",
                                            "model.layers.*.mlp.moe_statics.e_score_correction_bias",
                                            HubChange::kWidenRow}};
-constexpr auto kHubSparse = join(kHubTensors, kHubExperts, kHubSharedExperts, kHubBias);
-// Of multi-token prediction.
-constexpr std::string_view kPrediction[] = {
-    "model.mtp_emb_norm.*.weight",
-    "model.mtp_hidden_norm.*.weight",
-    "model.mtp_linear_proj.*.weight",
-    "model.mtp_block.*.input_layernorm.weight",
-    "model.mtp_block.*.post_attention_layernorm.weight",
-    "model.mtp_block.*.self_attn.q_proj.weight",
-    "model.mtp_block.*.self_attn.k_proj.weight",
-    "model.mtp_block.*.self_attn.v_proj.weight",
-    "model.mtp_block.*.self_attn.o_proj.weight",
-    "model.mtp_block.*.mlp.gate_proj.weight",
-    "model.mtp_block.*.mlp.up_proj.weight",
-    "model.mtp_block.*.mlp.down_proj.weight",
+constexpr auto kHubSparse = join(kHubTensors, kHubExperts, kHubSharedExperts, kHubBias, kHubPrediction);
+constexpr HubRename kPrediction[] = {
+    {"model.mtp_linear_proj.*.weight", "model.layers.*.eh_proj.weight"},
+    {"model.mtp_emb_norm.*.weight", "model.layers.*.enorm.weight"},
+    {"model.mtp_hidden_norm.*.weight", "model.layers.*.hnorm.weight"},
+    {"model.mtp_block.*.", "model.layers.*."},
 };
 
 Error bad(const char* key, double value, std::string_view expected) {
@@ -116,14 +107,14 @@ constexpr HubForm kSparseHub[] = {{.model_type = "ernie4_5_moe",
                                    .architecture = "Ernie4_5_MoeForCausalLM",
                                    .activation = "silu",
                                    .tensors = kHubSparse,
-                                   .ignored = kPrediction,
                                    .read = read_hub,
                                    .write = write_hub,
-                                   .not_computed = "multi-token prediction"}};
+                                   .prediction = kPrediction}};
 
 Result<ArchSpec> read_sparse(const formats::ModelFile& file) {
   const Hparams hparams(file, "ernie4_5-moe");
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
+  CANDOR_TRY(leave_prediction(hparams, spec));
   const auto n_layers = static_cast<int64_t>(spec.blocks.size());
   backend::MoeSpec moe;
   CANDOR_ASSIGN(moe.n_experts, hparams.require_int("expert_count", {1, 65536}));

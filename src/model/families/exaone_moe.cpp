@@ -28,7 +28,8 @@ constexpr std::array kHubShared = {
     HubTensor{"blk.*.ffn_down_shexp.weight", "model.layers.*.mlp.shared_experts.down_proj.weight"},
     HubTensor{"blk.*.exp_probs_b.bias", "model.layers.*.mlp.e_score_correction_bias", HubChange::kWiden},
 };
-constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubQkNorm, kHubGatedFfn, kHubExperts, kHubShared);
+constexpr auto kHubTensors =
+    join(kHubStem, kHubPreNorm, kHubAttn, kHubQkNorm, kHubGatedFfn, kHubExperts, kHubShared, kHubPrediction);
 
 Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_TRY(read_hub_grouped(config, prefix, metadata, backend::ExpertShare::kSigmoid));
@@ -56,16 +57,16 @@ constexpr HubForm kHub[] = {{.model_type = "exaone_moe",
                              .architecture = "ExaoneMoeForCausalLM",
                              .activation = "silu",
                              .tensors = kHubTensors,
-                             .ignored = kPredictionBlock,
                              .read = read_hub,
                              .write = write_hub,
-                             .not_computed = "multi-token prediction"}};
+                             .prediction = kApartPrediction}};
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   const Hparams hparams(file, "exaone-moe");
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
-  const auto n_stated = static_cast<int32_t>(spec.blocks.size());
-  CANDOR_ASSIGN(const std::vector<bool> is_windowed, read_window_pattern(hparams, n_stated, kWindowPattern));
+  CANDOR_TRY(leave_prediction(hparams, spec));
+  const auto n_layers = static_cast<int32_t>(spec.blocks.size());
+  CANDOR_ASSIGN(const std::vector<bool> is_windowed, read_window_pattern(hparams, n_layers, kWindowPattern));
   const bool is_hybrid = spec.blocks.front().attn.window_tokens > 0;
   for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
     BlockSpec& block = spec.blocks[layer];
@@ -75,7 +76,6 @@ Result<ArchSpec> read(const formats::ModelFile& file) {
     block.attn.window_tokens = 0;
     block.attn.rope = {};
   }
-  CANDOR_TRY(leave_prediction(hparams, spec));
   CANDOR_TRY(add_grouped_experts(hparams, spec));
   return spec;
 }

@@ -27,7 +27,7 @@ constexpr std::array kHubNorms = {
     HubTensor{"blk.*.post_attention_norm.weight", "model.layers.*.post_attention_layernorm.weight"},
 };
 constexpr auto kHubTensors = join(kHubStem, kHubNorms, kHubAttn, kHubQkvBiases, kHubQkNorm, kHubGatedFfn, kHubExperts,
-                                  kHubSharedExperts, kHubChoiceBias);
+                                  kHubSharedExperts, kHubChoiceBias, kHubPrediction);
 
 Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   return read_hub_grouped(config, prefix, metadata, backend::ExpertShare::kSigmoid);
@@ -47,10 +47,9 @@ constexpr HubForm kHub[] = {{.model_type = "glm4_moe",
                              .architecture = "Glm4MoeForCausalLM",
                              .activation = "silu",
                              .tensors = kHubTensors,
-                             .ignored = kHubPrediction,
+                             .ignored = kHubBuffers,
                              .read = read_hub,
                              .write = write_hub,
-                             .not_computed = "multi-token prediction",
                              .flags = kFlags}};
 
 Result<ArchSpec> read(const formats::ModelFile& file) {

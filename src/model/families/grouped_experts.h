@@ -32,13 +32,8 @@ inline constexpr std::array kHubChoiceBias = {
     HubTensor{"blk.*.exp_probs_b.bias", "model.layers.*.mlp.gate.e_score_correction_bias", HubChange::kWiden},
 };
 
-// Ignored tensors: those of blocks for multi-token prediction beside what every block has, and what can be computed.
-inline constexpr std::string_view kHubPrediction[] = {
-    "model.layers.*.embed_tokens.weight",     "model.layers.*.enorm.weight",
-    "model.layers.*.hnorm.weight",            "model.layers.*.eh_proj.weight",
-    "model.layers.*.shared_head.norm.weight", "model.layers.*.shared_head.head.weight",
-    "model.layers.*.self_attn.rotary_emb.inv_freq",
-};
+// Ignored tensors: what can be computed.
+inline constexpr std::string_view kHubBuffers[] = {"model.layers.*.self_attn.rotary_emb.inv_freq"};
 
 // DeepSeek's experts (DeepSeek-AI, 2024): blocks from "leading_dense_block_count" on have them, out of groups where
 // there are any, with a shared one that counts whole; shares are sigmoids ("expert_gating_func" is 2) or a softmax.

@@ -19,6 +19,15 @@ inline constexpr std::array kHubPreNorm = {
     HubTensor{"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight"},
     HubTensor{"blk.*.ffn_norm.weight", "model.layers.*.post_attention_layernorm.weight"},
 };
+// Of blocks for multi-token prediction, beside what every block has.
+inline constexpr std::array kHubPrediction = {
+    HubTensor{"blk.*.nextn.eh_proj.weight", "model.layers.*.eh_proj.weight"},
+    HubTensor{"blk.*.nextn.enorm.weight", "model.layers.*.enorm.weight"},
+    HubTensor{"blk.*.nextn.hnorm.weight", "model.layers.*.hnorm.weight"},
+    HubTensor{"blk.*.nextn.shared_head_norm.weight", "model.layers.*.shared_head.norm.weight"},
+    HubTensor{"blk.*.nextn.embed_tokens.weight", "model.layers.*.embed_tokens.weight"},
+    HubTensor{"blk.*.nextn.shared_head_head.weight", "model.layers.*.shared_head.head.weight"},
+};
 // Of blocks without norms before their sub-layers.
 inline constexpr std::array kHubPostNorm = {
     HubTensor{"blk.*.post_attention_norm.weight", "model.layers.*.post_attention_layernorm.weight"},

@@ -36,38 +36,35 @@ constexpr HubForm kMoeHub[] = {{.model_type = "qwen2_moe",
                                 .tensors = kHubMoeTensors,
                                 .read = read_hub_dense_blocks,
                                 .write = write_hub_dense_blocks}};
-// Of MiMo's blocks for multi-token prediction, which are not computed.
-constexpr std::string_view kHubPrediction[] = {
-    "model.mtp_layers.*.input_layernorm.weight",
-    "model.mtp_layers.*.token_layernorm.weight",
-    "model.mtp_layers.*.hidden_layernorm.weight",
-    "model.mtp_layers.*.post_attention_layernorm.weight",
-    "model.mtp_layers.*.final_layernorm.weight",
-    "model.mtp_layers.*.input_proj.weight",
-    "model.mtp_layers.*.self_attn.q_proj.weight",
-    "model.mtp_layers.*.self_attn.q_proj.bias",
-    "model.mtp_layers.*.self_attn.k_proj.weight",
-    "model.mtp_layers.*.self_attn.k_proj.bias",
-    "model.mtp_layers.*.self_attn.v_proj.weight",
-    "model.mtp_layers.*.self_attn.v_proj.bias",
-    "model.mtp_layers.*.self_attn.o_proj.weight",
-    "model.mtp_layers.*.mlp.gate_proj.weight",
-    "model.mtp_layers.*.mlp.up_proj.weight",
-    "model.mtp_layers.*.mlp.down_proj.weight",
+// MiMo's blocks for multi-token prediction, which read the vector before the embedding.
+constexpr std::array kHubPredictionTensors = {
+    HubTensor{"blk.*.nextn.eh_proj.weight", "model.layers.*.input_proj.weight", HubChange::kSwapInputs},
+    HubTensor{"blk.*.nextn.enorm.weight", "model.layers.*.token_layernorm.weight"},
+    HubTensor{"blk.*.nextn.hnorm.weight", "model.layers.*.hidden_layernorm.weight"},
+    HubTensor{"blk.*.nextn.shared_head_norm.weight", "model.layers.*.final_layernorm.weight"},
 };
+constexpr auto kHubMimoTensors = join(kHubTensors, kHubPredictionTensors);
+bool predicts(const ArchSpec& spec) {
+  return spec.n_prediction_blocks > 0;
+}
+void write_hub_prediction(const ArchSpec& spec, nlohmann::ordered_json& config) {
+  config["num_nextn_predict_layers"] = spec.n_prediction_blocks;
+}
+constexpr HubRename kHubPredictionNames[] = {{"model.mtp_layers.*.", "model.layers.*."}};
 constexpr HubForm kHub[] = {
     {"qwen2", "Qwen2ForCausalLM", "silu", kHubTensors},
     {.model_type = "mimo",
      .architecture = "Qwen2ForCausalLM",
      .activation = "silu",
-     .tensors = kHubTensors,
-     .ignored = kHubPrediction,
-     .suits = suits_none,
-     .not_computed = "multi-token prediction"},
+     .tensors = kHubMimoTensors,
+     .write = write_hub_prediction,
+     .suits = predicts,
+     .prediction = kHubPredictionNames},
 };
 
 Result<ArchSpec> read_shared(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
+  CANDOR_TRY(leave_prediction(hparams, spec));
   CANDOR_TRY(drop_windows(hparams, spec));
   for (BlockSpec& block : spec.blocks) block.attn.rope.pairs = backend::RopePairs::kHalves;
   return spec;

@@ -1,7 +1,7 @@
 // Qwen3-Next, Qwen3.5 and Qwen3.6, dense and with experts: of every four blocks three have a gated delta rule instead
 // of attention (Yang et al., "Gated delta networks", 2024); attention rotates a part of each head and is gated by a
 // sigmoid (Qiu et al., "Gated attention for large language models", 2025); norms are stored as their distance from one;
-// a shared expert stands beside the others. The blocks for multi-token prediction are not computed. Qwen team, 2025.
+// a shared expert stands beside the others. Blocks for multi-token prediction are named apart. Qwen team, 2025.
 
 #include <fmt/format.h>
 
@@ -57,6 +57,10 @@ constexpr std::array kHubShared = {
     HubTensor{"blk.*.attn_q_norm.weight", "model.layers.*.self_attn.q_norm.weight", HubChange::kAddOne},
     HubTensor{"blk.*.attn_k_norm.weight", "model.layers.*.self_attn.k_norm.weight", HubChange::kAddOne},
     HubTensor{"blk.*.ssm_norm.weight", "model.layers.*.linear_attn.norm.weight"},
+    HubTensor{"blk.*.nextn.eh_proj.weight", "model.layers.*.eh_proj.weight"},
+    HubTensor{"blk.*.nextn.enorm.weight", "model.layers.*.enorm.weight", HubChange::kAddOne},
+    HubTensor{"blk.*.nextn.hnorm.weight", "model.layers.*.hnorm.weight", HubChange::kAddOne},
+    HubTensor{"blk.*.nextn.shared_head_norm.weight", "model.layers.*.shared_head.norm.weight", HubChange::kAddOne},
 };
 // Value heads of one key head stand together there, and here in turn.
 constexpr std::array kHubTiled = {
@@ -83,21 +87,6 @@ constexpr std::array kHubMixed = {
     HubTensor{"blk.*.ssm_out.weight", "model.layers.*.linear_attn.out_proj.weight"},
 };
 constexpr auto kHubNext = join(kHubShared, kHubAttn, kHubMixed, kHubGatedFfn, kHubExperts, kHubSharedExpert);
-
-// Of multi-token prediction.
-constexpr std::array kSparsePrediction = {
-    std::string_view("mtp.layers.*.mlp.gate.weight"),
-    std::string_view("mtp.layers.*.mlp.experts.#.gate_proj.weight"),
-    std::string_view("mtp.layers.*.mlp.experts.#.up_proj.weight"),
-    std::string_view("mtp.layers.*.mlp.experts.#.down_proj.weight"),
-    std::string_view("mtp.layers.*.mlp.experts.gate_up_proj"),
-    std::string_view("mtp.layers.*.mlp.experts.down_proj"),
-    std::string_view("mtp.layers.*.mlp.shared_expert_gate.weight"),
-    std::string_view("mtp.layers.*.mlp.shared_expert.gate_proj.weight"),
-    std::string_view("mtp.layers.*.mlp.shared_expert.up_proj.weight"),
-    std::string_view("mtp.layers.*.mlp.shared_expert.down_proj.weight"),
-};
-constexpr auto kPrediction = join(kPredictionBlock, kSparsePrediction);
 
 // Which blocks are recurrent: layer_types, or every full_attention_interval-th attends.
 Result<void> read_kinds(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
@@ -156,35 +145,32 @@ constexpr HubForm kDenseHub[] = {{.model_type = "qwen3_5_text",
                                   .architecture = "Qwen3_5ForCausalLM",
                                   .activation = "silu",
                                   .tensors = kHubDense,
-                                  .ignored = kPrediction,
                                   .read = read_hub,
                                   .write = write_hub,
                                   .outer = kDenseOuter,
-                                  .not_computed = "multi-token prediction",
-                                  .has_own_kinds = true}};
+                                  .has_own_kinds = true,
+                                  .prediction = kApartPrediction}};
 
 constexpr HubForm sparse_form(std::span<const HubTensor> tensors) {
   return {.model_type = "qwen3_5_moe_text",
           .architecture = "Qwen3_5MoeForCausalLM",
           .activation = "silu",
           .tensors = tensors,
-          .ignored = kPrediction,
           .read = read_hub,
           .write = write_hub,
           .outer = kSparseOuter,
-          .not_computed = "multi-token prediction",
-          .has_own_kinds = true};
+          .has_own_kinds = true,
+          .prediction = kApartPrediction};
 }
 constexpr HubForm kSparseHub[] = {sparse_form(kHubSparse), sparse_form(kHubJoined)};
 constexpr HubForm kNextHub[] = {{.model_type = "qwen3_next",
                                  .architecture = "Qwen3NextForCausalLM",
                                  .activation = "silu",
                                  .tensors = kHubNext,
-                                 .ignored = kPrediction,
                                  .read = read_hub_next,
                                  .write = write_hub_next,
-                                 .not_computed = "multi-token prediction",
-                                 .has_own_kinds = true}};
+                                 .has_own_kinds = true,
+                                 .prediction = kApartPrediction}};
 
 // [n_layers]
 Result<std::vector<bool>> read_recurrent(const Hparams& hparams, size_t n_layers) {

@@ -59,6 +59,7 @@ enum class HubChange : uint8_t {
   kWidenRow,      // to f32, and from one row to a vector
   kStackRows,     // rows of all experts, one behind the other, as one matrix each
   kStackColumns,  // the same, each transposed
+  kSwapInputs,    // columns: the second half, then the first
   kBuckets        // of distances [buckets, heads] to a vector of all distances for each block (hub_distances.h)
 };
 constexpr bool divides_rows(HubChange change) {
@@ -116,6 +117,14 @@ struct HubOuter {
   std::string_view text_type = {};             // of text_config, where it isn't the form's
 };
 
+// Of a block for multi-token prediction that is named apart (hub_prediction.h): the checkpoint's name, in which "*" is
+// its number among such blocks, and the one that it would have behind the model's blocks, in which "*" is its number
+// among all. With "." at their ends both are beginnings.
+struct HubRename {
+  std::string_view hub;
+  std::string_view name;
+};
+
 // A key of config.json that says whether tensors are there, by their names in the checkpoint ("*" is the block).
 struct HubFlag {
   const char* key;
@@ -151,6 +160,7 @@ struct HubForm {
   bool has_own_kinds = false;  // "layer_types" names others than windows and full attention: `read` reads them
   bool reads_partial = true;    // a share of each head is rotated; false: widths of their own say how much
   bool implies_partial = false;  // the share repeats what those widths say, which `read` checks
+  std::span<const HubRename> prediction = {};
 };
 
 }  // namespace candor::model

@@ -1,8 +1,12 @@
 #include "model/hub/hub_names.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/rounded_math.h"
+#include "model/families/families.h"
+#include "model/hparams.h"
+#include "model/tensor_roles.h"
 #include "tensor/dtype.h"
 
 namespace candor::model {
@@ -48,6 +52,17 @@ std::vector<float> sinusoids(int32_t n_positions, int32_t dim) {
     }
   }
   return values;
+}
+
+Result<std::optional<Shape>> unpublished_positions(const formats::ModelFile& file, const Family& family) {
+  const auto is_table = [](const TensorName& row) { return row.role == TensorRole::kPositions; };
+  const bool has_table = std::ranges::any_of(
+      file.tensors(), [](const TensorView& tensor) { return tensor.name == "position_embd.weight"; });
+  if (has_table || std::ranges::none_of(family.tensors, is_table)) return std::nullopt;
+  const Hparams hparams(file, family.name);
+  CANDOR_ASSIGN(const int32_t n_positions, hparams.require_int("context_length", {1, 1 << 16}));
+  CANDOR_ASSIGN(const int32_t dim, hparams.require_int("embedding_length", {4, 1 << 14}));
+  return Shape{2, {n_positions, dim}};
 }
 
 bool is_sinusoids(const TensorView& tensor) {

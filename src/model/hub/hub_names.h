@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+#include "formats/model_file.h"
 #include "model/hub/hub_form.h"
 #include "tensor/tensor_view.h"
 
@@ -56,6 +58,9 @@ struct RowOrder {
 // [n_positions, dim]: sines, then cosines, of position + 2 (the first two rows are padding's), as fairseq's models have
 // them. REQUIRES: dim >= 4.
 std::vector<float> sinusoids(int32_t n_positions, int32_t dim);
+// Of a family with a table of positions that the file lacks.
+struct Family;
+Result<std::optional<Shape>> unpublished_positions(const formats::ModelFile& file, const Family& family);
 // Does the tensor hold exactly that?
 bool is_sinusoids(const TensorView& tensor);
 

@@ -37,6 +37,7 @@
 #include "model/hub/hub_masked.h"
 #include "model/hub/hub_names.h"
 #include "model/hub/hub_outer.h"
+#include "model/hub/hub_prediction.h"
 #include "model/hub/hub_reading.h"
 #include "model/hub/hub_rope.h"
 #include "model/hub/hub_rope_factors.h"
@@ -180,6 +181,8 @@ class HubReader {
 
   Result<void> map_tensors(const FamilyForm& chosen) {
     std::deque<TensorView> tensors;
+    CANDOR_ASSIGN(const uint64_t n_layers, hub_count(*config_, "num_hidden_layers"));
+    uint64_t n_prediction = 0;
     const std::string_view stem = missing_stem(*form_, file_->shards_);
     for (const SafetensorsFile& shard : file_->shards_) {
       for (const TensorView& tensor : shard.tensors()) {
@@ -187,10 +190,12 @@ class HubReader {
         if (!name) continue;
         if (chosen.outer != nullptr) name = name_in_text(tensor.name, *chosen.outer);
         if (name && !stem.empty()) name = with_stem(*name, stem, *form_);
+        if (name) n_prediction = std::max(n_prediction, put_behind(*name, *form_, n_layers));
         if (!name) file_->info_.left_out.emplace_back(tensor.name);
         if (name) tensors.emplace_back(tensor).name = file_->names_.emplace_back(std::move(*name));
       }
     }
+    count_prediction(chosen.family->name, n_layers, n_prediction, file_->metadata_);
     for (const TensorView& tensor : tensors) on_hub_.emplace(tensor.name, &tensor);
     for (TensorView& tensor : tensors) CANDOR_TRY(join_parts(tensor));
     for (const TensorView& tensor : tensors) {
@@ -369,6 +374,7 @@ class HubReader {
     if (kind == HubChange::kWidenRow && is_matrix && view.shape[0] == 1) view.shape = {1, {view.shape[1]}};
     if (kind == HubChange::kWiden || kind == HubChange::kWidenRow) return widen(view, 0.0f);
     if (kind == HubChange::kAddOne) return widen(view, 1.0f);
+    if (kind == HubChange::kSwapInputs) return make_from(view, swap_halves_of);
     if (kind == HubChange::kTranspose) {
       return is_matrix ? transpose(view) : bad(what, fmt::format("shape {}; expected a matrix", to_string(view.shape)));
     }
@@ -461,19 +467,11 @@ class HubReader {
     return {};
   }
 
-  // Families with a table of positions that is not published.
   Result<void> add_sinusoids(const Family& family) {
-    const bool wants_table =
-        std::ranges::any_of(family.tensors, [](const TensorName& row) { return row.role == TensorRole::kPositions; });
-    if (!wants_table || std::ranges::any_of(file_->tensors_, [](const TensorView& tensor) {
-          return tensor.name == "position_embd.weight";
-        })) {
-      return {};
-    }
-    const Hparams hparams(*file_, family.name);
-    CANDOR_ASSIGN(const int32_t n_positions, hparams.require_int("context_length", {1, 1 << 16}));
-    CANDOR_ASSIGN(const int32_t dim, hparams.require_int("embedding_length", {4, 1 << 14}));
-    return add_tensor("position_embd.weight", {2, {n_positions, dim}}, sinusoids(n_positions, dim));
+    CANDOR_ASSIGN(const std::optional<Shape> shape, unpublished_positions(*file_, family));
+    if (!shape) return {};
+    return add_tensor("position_embd.weight", *shape,
+                      sinusoids(static_cast<int32_t>((*shape)[0]), static_cast<int32_t>((*shape)[1])));
   }
 
   Result<void> read_vocabulary() {

@@ -32,6 +32,18 @@ void transpose_elements(const std::byte* src, size_t n_rows, size_t n_cols, size
   }
 }
 
+void swap_halves(const std::byte* src, size_t n_rows, size_t row_bytes, std::byte* dst) {
+  const size_t half = row_bytes / 2;
+  for (size_t row = 0; row < n_rows; ++row) {
+    std::memcpy(dst + row * row_bytes, src + row * row_bytes + half, half);
+    std::memcpy(dst + row * row_bytes + half, src + row * row_bytes, half);
+  }
+}
+
+void swap_halves_of(const TensorView& from, std::byte* to) {
+  swap_halves(from.data, static_cast<size_t>(from.shape[0]), from.row_bytes(), to);
+}
+
 void rows_to_here(const std::byte* src, const RowOrder& order, size_t row_bytes, std::byte* dst) {
   for_rows(order, [&](size_t here, size_t there) {
     std::memcpy(dst + here * row_bytes, src + there * row_bytes, row_bytes);

@@ -12,6 +12,10 @@ namespace candor::model {
 // src: [n_rows, n_cols] of `unit` bytes an element; dst: [n_cols, n_rows].
 void transpose_elements(const std::byte* src, size_t n_rows, size_t n_cols, size_t unit, std::byte* dst);
 
+// Of each of n_rows rows the second half, then the first.
+void swap_halves(const std::byte* src, size_t n_rows, size_t row_bytes, std::byte* dst);
+void swap_halves_of(const TensorView& from, std::byte* to);
+
 // All rows, of row_bytes each, from the checkpoint's order to GGUF's, and back.
 void rows_to_here(const std::byte* src, const RowOrder& order, size_t row_bytes, std::byte* dst);
 void rows_to_there(const std::byte* src, const RowOrder& order, size_t row_bytes, std::byte* dst);

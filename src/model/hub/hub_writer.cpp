@@ -26,6 +26,8 @@
 #include "model/hub/hub_form.h"
 #include "model/hub/hub_latent.h"
 #include "model/hub/hub_names.h"
+#include "model/hub/hub_places.h"
+#include "model/hub/hub_prediction.h"
 #include "model/hub/hub_rows.h"
 #include "model/hub/hub_state.h"
 #include "model/model.h"
@@ -41,14 +43,6 @@ namespace {
 
 // What stands in one tensor of the folder, of experts that the file keeps in one or two.
 using Join = std::vector<std::byte> (*)(std::span<const TensorView> parts, DType dtype, bool are_halves);
-
-// A tensor of the file that a row of HubExperts names.
-struct ExpertPlace {
-  const HubExperts* row = nullptr;
-  size_t part = 0;
-  Match match;
-  bool is_bias = false;
-};
 
 // One tensor of the folder: a tensor of the file, the part of one that belongs to one expert, or what is joined.
 struct Item {
@@ -153,37 +147,9 @@ class HubWriter {
     });
   }
 
-  static const HubTensor* place(const TensorView& tensor, const HubForm& form) {
-    for (const HubTensor& row : form.tensors) {
-      if (match_name(row.name, tensor.name)) return &row;
-    }
-    const std::string name = expert_pattern(tensor.name).value_or(std::string(tensor.name));
-    for (const HubTensor& row : form.tensors) {
-      if (match_name(row.name, name) || match_name(row.name, fill_expert(name, "0"))) return &row;
-    }
-    return nullptr;
-  }
-  static std::string fill_expert(const std::string& name, std::string_view expert) {
-    return fill_name(name, {.block = "*", .expert = std::string(expert)});
-  }
-
   static Error unwritable(const TensorView& tensor) {
     return fail(ErrorKind::kUnsupported, fmt::format("tensor {}: type {} can't be written as safetensors",
                                                      in_quotes(tensor.name), dtype_info(tensor.dtype).name));
-  }
-
-  static std::optional<ExpertPlace> expert_place(const TensorView& tensor, const HubForm& form) {
-    for (const bool is_bias : {false, true}) {
-      const std::string_view end = is_bias ? ".bias" : ".weight";
-      if (!tensor.name.ends_with(end)) continue;
-      const std::string_view stem = tensor.name.substr(0, tensor.name.size() - end.size());
-      for (const HubExperts& row : form.experts) {
-        for (size_t part = 0; part < row.n_parts(); ++part) {
-          if (const auto match = match_name(row.names[part], stem)) return ExpertPlace{&row, part, *match, is_bias};
-        }
-      }
-    }
-    return std::nullopt;
   }
 
   // The tensors that stand in one on the hub, each of the shape of the first.
@@ -354,7 +320,11 @@ class HubWriter {
     if (row.change == HubChange::kWidenRow) shape = {2, {1, view.shape.n_elements()}};
     if (are_taps(row.change)) shape = {3, {view.shape[0], 1, view.shape[1]}};
     if (is_of_state(row.change)) shape = state_shape_on_hub(row.change, shape);
-    items_.push_back({view, row.change, {fill_name(row.hub, *match_name(row.name, name)), dtype, shape}});
+    items_.push_back({view, row.change, {name_on_hub(row, name), dtype, shape}});
+  }
+
+  std::string name_on_hub(const HubTensor& row, const std::string& name) const {
+    return name_apart(fill_name(row.hub, *match_name(row.name, name)), *form_, spec_.blocks.size());
   }
 
   DType matrix_dtype() const {
@@ -448,6 +418,10 @@ class HubWriter {
     if (item.change == HubChange::kDropTwoRows) {
       result.insert(result.begin(), 2 * width, 0.0f);
       std::ranges::copy(values, result.begin() + static_cast<int64_t>(2 * width));
+      return result;
+    }
+    if (item.change == HubChange::kSwapInputs) {
+      swap_halves(bytes_of(values), n_rows, width * sizeof(float), reinterpret_cast<std::byte*>(result.data()));
       return result;
     }
     if (item.change == HubChange::kTranspose) {
