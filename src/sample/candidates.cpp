@@ -150,8 +150,10 @@ std::optional<size_t> Candidates::head_crossing(uint64_t target) const {
 
 Candidate Candidates::at_weight(uint64_t target) {
   CANDOR_DCHECK(target < weigh());
-  need_head(std::min(kHead, n_));
-  if (const auto rank = head_crossing(target)) return candidate(head_[*rank].index);
+  for (const size_t n : {size_t{1}, kHead}) {  // most often it is the likeliest
+    need_head(std::min(n, n_));
+    if (const auto rank = head_crossing(target)) return candidate(head_[*rank].index);
+  }
   return candidate(selection_.crossing(logits(), max_logit_, shares(), target).index);
 }
 

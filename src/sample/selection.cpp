@@ -48,6 +48,46 @@ void gather_chunks(std::span<const float> keys, std::span<const float> maxima, f
   }
 }
 
+// Compiled into the algorithms that take it, as a function's address isn't.
+constexpr auto kOrder = [](const Ranked& a, const Ranked& b) { return precedes(a, b); };
+
+size_t count_from(std::span<const float> keys, std::span<const float> maxima, float least) {
+  size_t count = 0;
+  for (size_t chunk = 0; chunk < maxima.size(); ++chunk) {
+    if (maxima[chunk] < least) continue;
+    const auto part = keys.subspan(chunk * kChunk, std::min(kChunk, keys.size() - chunk * kChunk));
+    int32_t of_chunk = 0;
+    for (const float key : part) of_chunk += key >= least ? 1 : 0;
+    count += static_cast<size_t>(of_chunk);
+  }
+  return count;
+}
+
+// A key that at least n of them reach, and seldom more than twice as many; -inf where there are not so many.
+float reached_by(std::span<const float> keys, std::span<const float> maxima, size_t n) {
+  constexpr float kFarthest = 1e6f;
+  constexpr int kHalvings = 6;
+  const float greatest = *std::ranges::max_element(maxima);
+  float near = 0.0f;
+  float far = 1.0f;
+  size_t count = count_from(keys, maxima, greatest - far);
+  while (count < n && far < kFarthest) {
+    near = far;
+    far *= 2.0f;
+    count = count_from(keys, maxima, greatest - far);
+  }
+  if (count < n) return -kInfinity;
+  for (int i = 0; i < kHalvings && count > 2 * n; ++i) {
+    const float middle = 0.5f * (near + far);
+    const size_t nearer = count_from(keys, maxima, greatest - middle);
+    if (nearer < n) near = middle;
+    if (nearer < n) continue;
+    far = middle;
+    count = nearer;
+  }
+  return greatest - far;
+}
+
 }  // namespace
 
 void Selection::reserve(size_t n) {
@@ -61,8 +101,10 @@ void Selection::reserve(size_t n) {
 void Selection::first(std::span<const float> keys, std::span<const float> maxima, size_t n, std::vector<Ranked>& out) {
   out.clear();
   if (n == 0) return;
-  if (n > maxima.size() / 2) {
+  if (maxima.empty()) {
     gather(keys, -kInfinity, out);
+  } else if (n > maxima.size() / 2) {
+    gather_chunks(keys, maxima, reached_by(keys, maxima, n), out);
   } else {
     sorted_maxima_.assign(maxima.begin(), maxima.end());
     const auto nth = sorted_maxima_.begin() + static_cast<std::ptrdiff_t>(n - 1);
@@ -70,10 +112,10 @@ void Selection::first(std::span<const float> keys, std::span<const float> maxima
     gather_chunks(keys, maxima, *nth, out);
   }
   if (n < out.size()) {
-    std::nth_element(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(n), out.end(), precedes);
+    std::nth_element(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(n), out.end(), kOrder);
     out.resize(n);
   }
-  std::sort(out.begin(), out.end(), precedes);
+  std::sort(out.begin(), out.end(), kOrder);
 }
 
 Ranked Selection::crossing(std::span<const float> keys, float greatest, std::span<const float> shares,
@@ -90,7 +132,7 @@ Ranked Selection::crossing(std::span<const float> keys, float greatest, std::spa
   for (size_t i = 0; i < keys.size(); ++i) {
     if (buckets_[i] == bucket) items_.push_back({keys[i], static_cast<uint32_t>(i)});
   }
-  if (!std::ranges::is_sorted(items_, precedes)) std::sort(items_.begin(), items_.end(), precedes);
+  if (!std::ranges::is_sorted(items_, kOrder)) std::sort(items_.begin(), items_.end(), kOrder);
   for (const Ranked& item : items_) {
     sum += weight_of(shares[item.index]);
     if (sum > target) return item;
