@@ -79,7 +79,7 @@ TEST(packed_files, other_configurations_are_refused_by_name) {
       {group + "/weights/type", "float", "weights.type is \"float\", expected \"int\""},
       {group + "/weights/symmetric", nullptr, "weights.symmetric is null"},
       {group + "/weights/symmetric", false, "without zero points, fits none of config_groups"},
-      {group + "/weights/actorder", "group", "weights.actorder is \"group\""},
+      {group + "/weights/actorder", "rows", "weights.actorder is \"rows\""},
       {group + "/weights/strategy", "tensor", "weights.strategy is \"tensor\""},
       {group + "/weights/group_size", 0, "weights.group_size is 0"},
       {group + "/weights/group_size", 64, "fits none of config_groups"},
@@ -97,7 +97,7 @@ TEST(packed_files, other_configurations_are_refused_by_name) {
 }
 
 TEST(packed_files, other_methods_are_named_with_what_to_use_instead) {
-  for (const char* method : {"bitsandbytes", "hqq", "torchao", "quanto", "bitnet", "modelopt", "spqr", "vptq"}) {
+  for (const char* method : {"aqlm", "torchao", "quanto", "bitnet", "modelopt", "spqr", "vptq"}) {
     const std::string message = refusal_with(
         "llama_packed", [&](json& config) { config["quantization_config"] = {{"quant_method", method}}; });
     EXPECT_NE(message.find("config.json': quantization_config: quant_method is \"" + std::string(method) + "\", which "),
@@ -202,9 +202,25 @@ TEST_F(PackedParts, whose_sizes_contradict_are_refused) {
             std::string::npos);
 }
 
-TEST_F(PackedParts, whose_groups_follow_the_activations_are_refused) {
+TEST_F(PackedParts, whose_groups_follow_the_activations_have_the_type_of_their_scales) {
   put("a.weight_g_idx", DType::kI32, {1, {256}}, 4);
-  EXPECT_NE(refusal().find("actorder"), std::string::npos) << refusal();
+  const auto set_group = [&](size_t k, int32_t g) {
+    std::memcpy(bytes_["a.weight_g_idx"].data() + 4 * k, &g, sizeof g);
+  };
+  for (size_t k = 0; k < 256; ++k) set_group(k, static_cast<int32_t>(k * 5 % 7 % 2));
+  const auto joined = join();
+  ASSERT_TRUE(joined) << joined.error().message;
+  ASSERT_EQ((*joined)->dtype, DType::kBF16);
+  std::vector<bf16> values(4 * 256);
+  (*joined)->fill(reinterpret_cast<std::byte*>(values.data()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int code = static_cast<int>(bytes_["a.weight_packed"][i / 2] >> (i % 2 * 4) & std::byte{15}) - 8;
+    bf16 scale;
+    std::memcpy(&scale, bytes_["a.weight_scale"].data() + 2 * (i / 256 * 2 + i % 256 * 5 % 7 % 2), sizeof scale);
+    ASSERT_EQ(values[i], f32_to_bf16(bf16_to_f32(scale) * static_cast<float>(code))) << i;
+  }
+  set_group(9, 2);
+  EXPECT_NE(refusal().find("input 9 is of group 2, but there are 2"), std::string::npos) << refusal();
 }
 
 // A tensor's bytes, of a golden whose quantization_config is changed.
@@ -242,7 +258,7 @@ TEST(auto_round_files, of_other_kinds_are_refused_by_name) {
       {{{"packing_format", "auto_round:llm_compressor"}}, "packing_format is \"auto_round:llm_compressor\", expected"},
       {{{"data_type", "mx_fp"}}, "data_type is \"mx_fp\""},
       {{{"act_bits", 8}}, "act_bits is 8"},
-      {{{"bits", 2}}, "bits is 2, expected 4"},
+      {{{"bits", 5}}, "bits is 5, expected 2, 3, 4 or 8"},
       {{{"extra_config", {{"model.layers.0.mlp.up_proj", {{"bits", 8}}}}}},
        "extra_config.model.layers.0.mlp.up_proj.bits is 8"},
       {{{"extra_config", 3}}, "extra_config is 3"},

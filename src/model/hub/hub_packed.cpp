@@ -39,9 +39,16 @@ struct PackedMatrix {
   TensorView codes = {};
   TensorView scales = {};
   std::optional<TensorView> zeros = {};
+  std::optional<TensorView> order = {};  // the group of each k, where they do not lie together
 
   int64_t n_groups() const { return n_in / group; }
   int middle() const { return 1 << (bits - 1); }
+  int64_t group_of(int64_t k) const {
+    if (!order) return k / group;
+    int32_t g;
+    std::memcpy(&g, order->data + 4 * static_cast<size_t>(k), sizeof g);
+    return g;
+  }
   int at_bit(const TensorView& tensor, int64_t word, int64_t place) const {
     uint32_t value;
     std::memcpy(&value, tensor.data + 4 * static_cast<size_t>(word), sizeof value);
@@ -114,12 +121,28 @@ void fill_fp8(const PackedMatrix& m, std::byte* dst) {
   }
 }
 
+float value_of(const PackedMatrix& m, int64_t output, int64_t k) {
+  const int64_t g = m.group_of(k);
+  return m.scale(output, g) * static_cast<float>(m.code(output, k) - m.zero(output, g));
+}
+
 void fill_floats(const PackedMatrix& m, std::byte* dst) {
   for (int64_t output = 0; output < m.n_out; ++output) {
     for (int64_t k = 0; k < m.n_in; ++k, dst += sizeof(float)) {
-      const int64_t g = k / m.group;
-      const float value = m.scale(output, g) * static_cast<float>(m.code(output, k) - m.zero(output, g));
+      const float value = value_of(m, output, k);
       std::memcpy(dst, &value, sizeof value);
+    }
+  }
+}
+
+// In the type of the scales.
+void fill_halves(const PackedMatrix& m, std::byte* dst) {
+  const bool is_bf16 = m.scales.dtype == DType::kBF16;
+  for (int64_t output = 0; output < m.n_out; ++output) {
+    for (int64_t k = 0; k < m.n_in; ++k, dst += sizeof(uint16_t)) {
+      const float value = value_of(m, output, k);
+      const uint16_t half = is_bf16 ? f32_to_bf16(value) : f32_to_f16(value);
+      std::memcpy(dst, &half, sizeof half);
     }
   }
 }
@@ -161,6 +184,8 @@ void choose_type(const PackedMatrix& m, JoinedWeight& joined) {
     joined.dtype = dtype;
     joined.fill = [m, fill_as](std::byte* dst) { fill_as(m, dst); };
   };
+  if (m.order)
+    return m.scales.dtype == DType::kF32 ? take(DType::kF32, fill_floats) : take(m.scales.dtype, fill_halves);
   const bool is_in_blocks = m.n_in % kInBlock == 0 && m.group % kInBlock == 0;
   if (is_in_blocks && are_scales_halves(m)) {
     if (m.bits == 4 && are_zeros_in_the_middle(m)) return take(DType::kQ4_0, fill<quant::BlockQ4_0>);
@@ -234,8 +259,8 @@ Result<HubScheme> read_scheme(const json& group, const std::string& place, std::
   const json bits = member_of(weights, "num_bits");
   if (bits != 4 && bits != 8) return refused_quantization(name, place + ".weights.num_bits", bits, "4 or 8");
   const json order = member_of(weights, "actorder");
-  if (!order.is_null() && order != "weight" && order != "static") {
-    return refused_quantization(name, place + ".weights.actorder", order, "null, \"weight\" or \"static\"");
+  if (!order.is_null() && order != "weight" && order != "static" && order != "group") {
+    return refused_quantization(name, place + ".weights.actorder", order, "null, \"weight\", \"static\" or \"group\"");
   }
   const json symmetric = member_of(weights, "symmetric");
   if (!symmetric.is_boolean()) {
@@ -271,10 +296,6 @@ Result<std::optional<JoinedWeight>> join_packed(const HubWeights& weights, const
                                                 const FindTensor& find) {
   if (!tensor.name.ends_with(kPackedEnd)) return std::optional<JoinedWeight>();
   const std::string stem(tensor.name.substr(0, tensor.name.size() - kPackedEnd.size()));
-  if (const TensorView* order = find(stem + "_g_idx"); order != nullptr) {
-    return refused_tensor(*order, "groups by activation order (actorder \"group\") are not read; get the model without it, in "
-                       "BF16 or as a GGUF file");
-  }
   PackedMatrix m{.codes = tensor};
   CANDOR_ASSIGN(const TensorView shape, part_of(tensor, stem + "_shape", find));
   CANDOR_TRY(read_sizes(tensor, shape, m));
@@ -287,6 +308,11 @@ Result<std::optional<JoinedWeight>> join_packed(const HubWeights& weights, const
     const Shape expected{2, {ceil_div(m.n_out * m.bits, int64_t{32}), m.n_groups()}};
     CANDOR_TRY(check_part(*m.zeros, m.zeros->dtype == DType::kI32, expected));
     joined.parts.push_back(stem + "_zero_point");
+  }
+  if (const TensorView* order = find(stem + "_g_idx"); order != nullptr) {
+    CANDOR_ASSIGN(const bool is_plain, groups_lie_together(*order, m.n_in, m.group));
+    if (!is_plain) m.order = *order;
+    joined.parts.push_back(stem + "_g_idx");
   }
   choose_type(m, joined);
   return std::optional<JoinedWeight>(std::move(joined));

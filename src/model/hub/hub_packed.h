@@ -1,6 +1,6 @@
 #pragma once
-// Matrices in compressed-tensors' "pack-quantized" form: codes of 4 or 8 bits, a scale for each row or for each group of
-// k, perhaps zero points. Value = scale * (code - zero), unrounded.
+// Matrices in compressed-tensors' "pack-quantized" form: codes of 4 or 8 bits, a scale for each row or for each group
+// of k, perhaps zero points. Value = scale * (code - zero), unrounded.
 //
 //   NAME_packed      I32 [out, in * bits / 32]: the codes of a row, from the low bits
 //   NAME_scale       [out, groups], float
@@ -14,6 +14,7 @@
 //                     are f16, as every bf16 from 2^-17 to 2^16 is
 //   FP8               4 bits with any scale in groups of whole blocks of 128 (codes to 16 are exact in E4M3)
 //   F32               the rest
+//   F16, BF16         as the scales, rounded, where groups follow the activations (actorder "group": weight_g_idx)
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -28,8 +29,7 @@ namespace candor::model {
 // groups: "config_groups", an object.
 Result<HubWeights> read_packed_groups(const nlohmann::json& groups, std::string_view name);
 
-// Nothing where the tensor is no "*_packed". Refuses by name what does not fit together, and groups whose k do not lie
-// together (weight_g_idx).
+// Nothing where the tensor is no "*_packed". Refuses by name what does not fit together.
 Result<std::optional<JoinedWeight>> join_packed(const HubWeights& weights, const TensorView& tensor,
                                                 const FindTensor& find);
 

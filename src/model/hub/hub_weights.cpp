@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "formats/quote.h"
+#include "model/hub/hub_bnb.h"
 #include "model/hub/hub_fp8.h"
-#include "model/hub/hub_int4.h"
+#include "model/hub/hub_gptq.h"
+#include "model/hub/hub_hqq.h"
 #include "model/hub/hub_packed.h"
 #include "model/hub/hub_parts.h"
 #include "model/hub/hub_quantization.h"
@@ -78,10 +80,12 @@ Result<void> check_given(const json& object, std::initializer_list<ExpectedMembe
   return {};
 }
 
-Result<HubWeights> read_int4(const json& quantization, bool is_awq, std::string_view name) {
+Result<HubWeights> read_gptq(const json& quantization, bool is_awq, std::string_view name) {
   HubWeights weights{.form = is_awq ? HubWeightForm::kAwq : HubWeightForm::kGptq};
   const json bits = member_of(quantization, "bits");
-  if (bits != 4) return refused_quantization(name, "bits", bits, "4");
+  const bool is_known = is_awq ? bits == 4 : bits == 2 || bits == 3 || bits == 4 || bits == 8;
+  if (!is_known) return refused_quantization(name, "bits", bits, is_awq ? "4" : "2, 3, 4 or 8");
+  weights.bits = bits.get<int>();
   const json group = member_of(quantization, "group_size");
   if (!group.is_number_integer() || group > INT32_MAX || (group != -1 && group < 1)) {
     return refused_quantization(name, "group_size", group, "-1 or a multiple of 32");
@@ -136,7 +140,7 @@ Result<HubWeights> read_auto_round(const json& quantization, std::string_view na
     return refused_quantization(name, "packing_format", packing,
                                 "\"auto_round:auto_gptq\" or \"auto_round:auto_awq\"");
   }
-  return read_int4(quantization, is_awq, name);
+  return read_gptq(quantization, is_awq, name);
 }
 
 // What is asked for by other means than "quant_method", in words.
@@ -187,7 +191,9 @@ Result<HubWeights> read_hub_weights(const json& config, std::string_view name) {
   if (quantization.is_null()) return HubWeights{};
   const json method = member_of(quantization, "quant_method");
   if (method == "mxfp4") return HubWeights{};
-  if (method == "gptq" || method == "awq") return read_int4(quantization, method == "awq", name);
+  if (method == "gptq" || method == "awq") return read_gptq(quantization, method == "awq", name);
+  if (method == "bitsandbytes") return read_bnb(quantization, name);
+  if (method == "hqq") return HubWeights{.form = HubWeightForm::kHqq};
   if (method == "auto-round" || method == "intel/auto-round") return read_auto_round(quantization, name);
   if (method == "fp8") return read_fp8(quantization, name);
   if (method == "compressed-tensors") return read_compressed(quantization, name);
@@ -196,8 +202,10 @@ Result<HubWeights> read_hub_weights(const json& config, std::string_view name) {
 
 Result<std::optional<JoinedWeight>> join_weight(const HubWeights& weights, const TensorView& tensor,
                                                 const FindTensor& find) {
-  const bool is_int4 = weights.form == HubWeightForm::kGptq || weights.form == HubWeightForm::kAwq;
-  if (is_int4) return join_int4(weights, tensor, find);
+  const bool is_grouped = weights.form == HubWeightForm::kGptq || weights.form == HubWeightForm::kAwq;
+  if (is_grouped) return join_gptq(weights, tensor, find);
+  if (weights.form == HubWeightForm::kBitsAndBytes) return join_bnb(tensor, find);
+  if (weights.form == HubWeightForm::kHqq) return join_hqq(tensor, find);
   if (weights.form == HubWeightForm::kFp8) return join_fp8(weights, tensor, find);
   if (weights.form == HubWeightForm::kPacked) return join_packed(weights, tensor, find);
   if (weights.form != HubWeightForm::kInt8Channels || tensor.dtype != DType::kI8) return std::optional<JoinedWeight>();

@@ -8,8 +8,9 @@
 //                        "float-quantized": FP8 (hub_fp8.h)
 //                        "pack-quantized": 4 or 8 bits by channel or group: Q4_0, Q5_0, Q8_0 (hub_packed.h)
 //   fp8                  FP8 (tensor/quant/fp8.h) of codes E4M3 and NAME_scale_inv (hub_fp8.h)
-//   gptq, awq, auto-round  4 bits with a scale for each group of k: Q4_0 where every zero point is 8, else Q5_0, whose
-//                        codes are q - zero + 16; of qweight, qzeros and scales (hub_int4.h)
+//   gptq, awq, auto-round  codes with a scale and a zero point for each group of k (hub_gptq.h)
+//   bitsandbytes         NF4, FP4 and int8 (hub_bnb.h)
+//   hqq                  1 to 8 bits (hub_hqq.h)
 //
 // Whatever else is said is refused by name. Pure; the functions that fill copies are called later, on any thread.
 
@@ -35,6 +36,8 @@ enum class HubWeightForm : uint8_t {
   kAwq,
   kFp8,
   kPacked,
+  kBitsAndBytes,
+  kHqq,
 };
 
 // What a group of layers in "config_groups" says.
@@ -46,6 +49,7 @@ struct HubScheme {
 
 struct HubWeights {
   HubWeightForm form = HubWeightForm::kPlain;
+  int bits = 4;                   // of gptq
   int64_t group = 0;              // k that share a scale; -1: all of a row
   bool has_lowered_zeros = false;  // zero points are stored less 1
   int64_t block_rows = 0;          // of fp8, that share a scale; 0: all columns of a row or of all rows do
