@@ -205,6 +205,7 @@ void add_bench(CLI::App& app, Action& action) {
   limits->callback([json, &action] { action = [json] { return bench_limits(*json); }; });
   add_bench_generate(*command, action);
   add_bench_serve(*command, action);
+  add_bench_drafts(*command, action);
 }
 
 }  // namespace candor::apps

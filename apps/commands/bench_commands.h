@@ -6,5 +6,6 @@
 namespace candor::apps {
 
 void add_bench_serve(CLI::App& bench, Action& action);
+void add_bench_drafts(CLI::App& bench, Action& action);
 
 }  // namespace candor::apps
