@@ -38,8 +38,7 @@ std::vector<std::string> preset_names() {
 void add_speculation_options(CLI::App& command, GenerationOptions& o) {
   add_choice(command, "--speculate", o.speculate, {"auto", "off", "ngram", "draft"},
              "several tokens a step, same answer; ngram: from the text");
-  command.add_option("--draft", o.draft, "a smaller model or a head, which makes drafts; mtp: the model's own head")
-      ->type_name("FILE|mtp");
+  command.add_option("--draft", o.draft, "a smaller model, or a head; mtp: the model's own")->type_name("FILE|mtp");
 }
 
 void add_raw(CLI::App& command, GenerationOptions& o) {

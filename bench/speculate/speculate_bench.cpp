@@ -2,12 +2,15 @@
 //
 //   candor_bench_speculate MODEL             n-gram drafts on scripted outputs: those that repeat their prompt, those
 //                                            that repeat nothing, and those that begin to repeat and then do not
-//   candor_bench_speculate MODEL DRAFT|ngram 10 prompts in the model's own words, drafts of the draft model, or n-grams
+//   candor_bench_speculate MODEL DRAFT|ngram|mtp [THREADS]
+//                                            10 prompts in the model's own words, greedy and at temperature 0.8: drafts
+//                                            of a draft model or head, of n-grams, of the model's own head
 //
 // A scripted output comes from a backend that computes everything and then lifts one token's logit: so random weights
 // can be measured on a text of our choice, at full cost.
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -39,8 +42,8 @@ class ScriptedBackend final : public backend::ForwardingBackend {
     for (const int32_t row : batch.out_rows) positions_.push_back(batch.positions[static_cast<size_t>(row)]);
     ForwardingBackend::begin_step(batch, kv);
   }
-  backend::LogitsView wait(backend::StepTicket ticket) override {
-    const backend::LogitsView view = ForwardingBackend::wait(ticket);
+  backend::LogitsView read_logits(backend::StepTicket ticket) override {
+    const backend::LogitsView view = ForwardingBackend::read_logits(ticket);
     if (script_.empty() || positions_.empty()) return view;
     const size_t width = static_cast<size_t>(view.n_vocab);
     logits_.assign(view.data, view.data + width * static_cast<size_t>(view.n_rows));
@@ -192,49 +195,54 @@ constexpr const char* kPrompts[] = {"Tell me a story about a fox.",
                                     "What is 14 - 6?",
                                     "Good night!"};
 
-Request asking(const Engine& engine, const char* prompt, uint64_t seed) {
+Request asking(const Engine& engine, const char* prompt, double temperature, uint64_t seed) {
   Request request;
   if (engine.info().has_chat_template) {
     request.prompt = ChatPrompt{{{"user", prompt}}};
   } else {
     request.prompt = TextPrompt{prompt};
   }
-  request.sampling.temperature = 0.7;
+  request.sampling.temperature = temperature;
   request.sampling.seed = seed;
   request.sampling.max_tokens = 200;
   return request;
 }
 
 // As many answers to each as make some hundred tokens.
-Json own_words(Engine& engine) {
+Json own_words(Engine& engine, double temperature) {
   Json results = Json::array();
   for (const char* prompt : kPrompts) {
     std::vector<Request> requests;
     int64_t n_tokens = 0;
     while (n_tokens < kTokensOfRound && requests.size() < kMostAnswers) {
-      requests.push_back(asking(engine, prompt, 3 + requests.size()));
+      requests.push_back(asking(engine, prompt, temperature, 3 + requests.size()));
       n_tokens += decode(engine, requests.back(), true).usage.completion_tokens;
     }
     Json result = compare(engine, requests, kRounds);
     result["answers"] = requests.size();
     result["prompt"] = prompt;
+    result["temperature"] = temperature;
     results.push_back(std::move(result));
   }
   return results;
 }
 
 int run(int argc, char** argv) {
-  if (argc < 2) return std::cerr << "usage: candor_bench_speculate MODEL [DRAFT|ngram]\n", 2;
+  if (argc < 2) return std::cerr << "usage: candor_bench_speculate MODEL [DRAFT|ngram|mtp [THREADS]]\n", 2;
   const bool is_scripted = argc == 2;
   EngineOptions options;
   options.model_path = argv[1];
   options.n_ctx = 512;
   options.max_running = 1;
   options.speculation = Speculation::kNgram;
-  if (!is_scripted && std::string_view(argv[2]) != "ngram") {
+  const std::string_view way = is_scripted ? "ngram" : argv[2];
+  if (way == "mtp") {
+    options.speculation = Speculation::kAuto;
+  } else if (way != "ngram") {
     options.speculation = Speculation::kDraft;
     options.draft_path = argv[2];
   }
+  if (argc > 3) options.n_threads = std::atoi(argv[3]);
   Script script;
   const auto make = [&](const EngineOptions& o) -> Result<std::unique_ptr<backend::Backend>> {
     CANDOR_ASSIGN(auto inner, engine::make_named_backend(o));
@@ -246,7 +254,10 @@ int run(int argc, char** argv) {
   Json costs = Json::array();
   for (const StepCosts::Point& point : info.costs.points) costs.push_back({{"rows", point.n_rows}, {"ms", point.ms}});
   const StepTimes times(**engine);
-  Json results = is_scripted ? scripted(**engine, script) : own_words(**engine);
+  Json results = is_scripted ? scripted(**engine, script) : own_words(**engine, 0.0);
+  if (!is_scripted) {
+    for (Json& result : own_words(**engine, 0.8)) results.push_back(std::move(result));
+  }
   const Json report = {{"model", info.paths.front().filename().string()},
                        {"backend", info.backend_description},
                        {"draft", info.draft_path.filename().string()},

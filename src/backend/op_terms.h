@@ -32,7 +32,7 @@ struct Activation {
 struct LinearTerm {
   const Weight* weight = nullptr;  // [out, in]
   const Weight* bias = nullptr;    // [out] or nullptr
-  Activation dst;                  // [T, out], overwritten
+  Activation dst;                  // [T, out], overwritten; or the first outputs alone, a multiple of 16
 };
 
 // Of a norm: y = normalised x * gain + bias.

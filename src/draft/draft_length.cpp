@@ -9,6 +9,7 @@ namespace {
 constexpr double kDecay = 0.9;       // a draft counts for about ten
 constexpr double kLeastGain = 1.05;  // below it, noise decides
 constexpr double kMostLoss = 0.01;   // of the time without drafts
+constexpr double kFirstLoss = 1.0;   // and of one step
 constexpr int32_t kLeastPatience = 32;
 constexpr int32_t kMostPatience = 1024;
 constexpr int32_t kTrialDrafts = 4;
@@ -19,13 +20,14 @@ constexpr double kOldNews = 0.5;  // the weight of what was seen before a trial
 int32_t DraftLength::choose(int32_t most, const DraftCosts& costs) const {
   most = std::clamp(most, 0, kMaxDrafts);
   const double share = std::clamp(acceptance(), 0.0, 0.99);
+  const double affordable = budget_ + kFirstLoss * costs.plain;
   int32_t best = 0;
   double best_gain = kLeastGain;
   double n_tokens = 1.0;  // expected of the step: 1 + share + share^2 + ...
   double chance = 1.0;
   for (int32_t n = 1; n <= most; ++n) {
     const double extra = costs.extra[static_cast<size_t>(n)];
-    if (extra > budget_) break;
+    if (extra > affordable) break;
     chance *= share;
     n_tokens += chance;
     const double paid = costs.plain + extra;
@@ -36,7 +38,7 @@ int32_t DraftLength::choose(int32_t most, const DraftCosts& costs) const {
   }
   if (best > 0 || most == 0) return best;
   const bool is_on_trial = n_trial_ > 0 || n_idle_ >= patience_;
-  return is_on_trial && costs.extra[1] <= budget_ ? 1 : 0;
+  return is_on_trial && costs.extra[1] <= affordable ? 1 : 0;
 }
 
 void DraftLength::pay(double plain, double extra) {

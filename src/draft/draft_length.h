@@ -3,10 +3,10 @@
 // time, from the share of drafts that were accepted lately and from what drafts cost. 0 where drafting does not pay;
 // then a few single drafts are tried now and again, ever more rarely.
 //
-// Every draft is paid for beforehand, out of what earlier ones have gained and of a hundredth of the time that plain
-// decoding would have taken so far: by the costs given, no text takes more than 1 % longer than without drafts, at no
-// moment, whichever of them are accepted. One for each sequence. Nothing here changes an answer: it only decides how
-// many tokens one step gives.
+// Every draft is paid for beforehand, out of what earlier ones have gained, of a hundredth of the time that plain
+// decoding would have taken so far, and of the time of one step: by the costs given, no text takes more than 1 % and
+// one step longer than without drafts, at no moment, whichever of them are accepted. One for each sequence. Nothing
+// here changes an answer: it only decides how many tokens one step gives.
 
 #include <array>
 #include <cstdint>
@@ -14,6 +14,7 @@
 namespace candor::draft {
 
 inline constexpr int32_t kMaxDrafts = 15;
+inline constexpr double kUsualShare = 0.7;  // of drafts that are accepted, where nothing is known
 
 // In any one unit of time.
 struct DraftCosts {
@@ -23,6 +24,8 @@ struct DraftCosts {
 
 class DraftLength {
  public:
+  // Before the first step: the share of drafts that is accepted of other texts.
+  void expect(double share) { n_accepted_ = share * n_tried_; }
   // At most `most`.
   int32_t choose(int32_t most, const DraftCosts& costs) const;
   // Before every step: what it takes without drafts, and what its drafts add.
@@ -34,7 +37,7 @@ class DraftLength {
 
  private:
   // Decaying counts; the start is an assumption that two or three steps correct.
-  double n_accepted_ = 1.4;
+  double n_accepted_ = 2.0 * kUsualShare;
   double n_tried_ = 2.0;
   double budget_ = 0.0;    // what drafts may cost from here on
   double plain_ = 0.0;     // of the step in the making

@@ -60,11 +60,11 @@ class Decoding {
     length_.record(n, n_accepted);
     time_ += costs_.plain + extra;
     n_tokens_ += 1.0 + n_accepted;
-    worst_ = std::max(worst_, time_ / n_tokens_);
+    worst_ = std::max(worst_, (time_ - costs_.plain) / n_tokens_);
     return n;
   }
 
-  // Of the time without drafts, now and at the worst moment.
+  // Of the time without drafts, now and, but for one step, at the worst moment.
   double share() const { return time_ / n_tokens_; }
   double worst() const { return worst_; }
 
@@ -107,10 +107,11 @@ TEST(draft_length, free_drafts_are_made_in_full_and_dear_ones_never) {
   EXPECT_LT(n_drafts, 40);
 }
 
-TEST(draft_length, the_first_draft_waits_until_its_cost_is_a_hundredth_of_the_time) {
-  Decoding decoding(0.1, 0.4);
+TEST(draft_length, a_first_draft_waits_until_what_it_costs_beyond_one_step_is_a_hundredth_of_the_time) {
+  Decoding decoding(0.1, 1.4);
   for (int i = 0; i < 50; ++i) ASSERT_EQ(decoding.step(kAllRight), 0) << i;
   EXPECT_EQ(decoding.step(kAllRight), 1);
+  EXPECT_GT(Decoding(0.1).step(kAllRight), 0);
 }
 
 TEST(draft_length, accepted_drafts_soon_pay_for_longer_ones) {
@@ -134,7 +135,7 @@ TEST(draft_length, rejected_drafts_end_the_drafting_and_trials_grow_rare) {
   EXPECT_EQ(longest, kMaxDrafts);  // better times are found out
 }
 
-TEST(draft_length, whichever_drafts_are_accepted_no_moment_is_2_percent_behind) {
+TEST(draft_length, whichever_drafts_are_accepted_no_moment_is_a_step_and_2_percent_behind) {
   uint32_t random = 1;
   int32_t n_calls = 0;
   const std::function<int32_t(int32_t)> patterns[] = {

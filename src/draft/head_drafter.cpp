@@ -2,20 +2,21 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 
 #include "base/error.h"
 
 namespace candor::draft {
 
 HeadDrafter::HeadDrafter(backend::Backend& backend, model::Model& head, backend::KvStore& kv, DraftSlots slots,
-                         int32_t max_rows, int32_t n_vocab, const kernels::KernelTable& kernels)
+                         Limits limits, const kernels::KernelTable& kernels)
     : backend_(backend),
       head_(head),
       kv_(kv),
       slots_of_(slots),
-      max_rows_(max_rows),
-      n_vocab_(static_cast<size_t>(n_vocab)),
+      limits_(limits),
       dim_(static_cast<size_t>(head.spec().dim)),
+      attends_(head.spec().blocks.front().has_attention),
       slots_(static_cast<size_t>(slots.n_slots)),
       work_(static_cast<size_t>(slots.n_slots)),
       sampler_(kernels) {
@@ -86,6 +87,7 @@ void HeadDrafter::forget() noexcept {
 }
 
 size_t HeadDrafter::n_behind(SequenceId sequence, size_t n_text) const {
+  if (!attends_) return 1;
   const auto own = std::ranges::find(slots_, sequence, &Slot::owner);
   if (own == slots_.end() || own->n_read == 0) return 1;
   const auto n_read = static_cast<size_t>(own->read_end());
@@ -103,13 +105,14 @@ bool HeadDrafter::open_window(Slot& slot, const DraftRequest& request) const {
   const auto end = static_cast<int32_t>(request.text.size()) - 1;
   cut(slot, end);
   if (!is_of(slot, request.text)) return false;
-  const bool is_gapless = slot.n_read > 0 && slot.read_end() >= slot.kept_begin;
+  const bool is_gapless = attends_ && slot.n_read > 0 && slot.read_end() >= slot.kept_begin;
   const bool has_room = end - slot.begin + request.n_drafts <= slot_tokens();
   if (is_gapless && has_room && end - slot.read_end() <= kHeadRows) {
     slot.n_read = std::min(slot.n_read, end - 1 - slot.begin);
     if (slot.read_end() >= slot.kept_begin) return true;
   }
-  slot.begin = std::max(slot.kept_begin, end - std::min(kHeadRows, slot_tokens() / 2));
+  const int32_t n_rows = attends_ ? std::min(limits_.n_first, slot_tokens() / 2) : 1;
+  slot.begin = std::max(slot.kept_begin, end - n_rows);
   slot.n_read = 0;
   return true;
 }
@@ -139,12 +142,21 @@ void HeadDrafter::propose(std::span<DraftRequest> requests, constrain::MaskWorke
     const backend::RowsView given = head_.hidden(static_cast<int32_t>(out_rows_.size()));
     for (Work& work : std::span(work_).first(n_work_)) {
       if (work.choice.is_over()) continue;
-      work.choice.draft(logits.row(work.out_row).first(n_vocab_), sampler_, masks);
+      work.choice.draft(all_logits(logits.row(work.out_row)), sampler_, masks);
       const auto own = given.row(work.out_row);
       if (!work.choice.is_over()) work.own.assign(own.begin(), own.end());
     }
     if (masks != nullptr) masks->send();
   }
+}
+
+// Tokens that the head has no logit of are never drafted.
+std::span<const float> HeadDrafter::all_logits(std::span<const float> given) {
+  const auto n_vocab = static_cast<size_t>(limits_.n_vocab);
+  if (given.size() >= n_vocab) return given.first(n_vocab);
+  logits_.assign(n_vocab, -std::numeric_limits<float>::infinity());
+  std::ranges::copy(given, logits_.begin());
+  return logits_;
 }
 
 bool HeadDrafter::build_step(bool is_first) {
@@ -167,7 +179,8 @@ void HeadDrafter::append_known(Work& work) {
   Slot& slot = *work.slot;
   const std::span<const TokenId> text = work.choice.request().text;
   const int32_t n_rows = slot.kept_end() - slot.read_end();
-  if (n_rows > max_rows_ - static_cast<int32_t>(tokens_.size())) return work.choice.end();  // no drafts this time
+  if (n_rows > limits_.max_rows - static_cast<int32_t>(tokens_.size()))
+    return work.choice.end();  // no drafts this time
   const int32_t n_past = slot.n_read;
   for (int32_t position = slot.read_end(); position < slot.kept_end(); ++position) {
     const size_t kept = static_cast<size_t>(position - slot.kept_begin);

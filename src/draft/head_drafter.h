@@ -3,9 +3,10 @@
 // next token and what the model's output matrix read for this one, and guesses the token behind; from the second draft
 // on it reads what it gave itself. Each draft is chosen as DraftChoice says.
 //
-// Every sequence has a slot of K/V of its own, for a window of its newest tokens: it begins at the newest kHeadRows
-// that are behind the first draft, or where the model began to compute (what a cache of prefixes gave has no vectors),
-// and is read anew from there when it is full. Vectors of so many newest tokens are kept. Engine thread only.
+// Every sequence has a slot of K/V of its own, for a window of its newest tokens. It begins at most n_first tokens
+// before the first draft, and where the model began to compute (what a cache of prefixes gave has no vectors); when it
+// is full, it begins anew. Vectors of the newest kHeadRows tokens are kept. A head without attention reads one of them.
+// Engine thread only.
 
 #include <cstdint>
 #include <span>
@@ -24,18 +25,22 @@
 namespace candor::draft {
 
 inline constexpr int32_t kHeadRows = 128;
+inline constexpr int32_t kLeastHeadRows = 4;
 // f32 vectors that a slot keeps, at most: behind twice as many as are of use they are moved.
 inline constexpr int32_t kKeptVectors = 2 * kHeadRows;
 
 class HeadDrafter final : public Drafter {
  public:
-  // All are borrowed; slots have no states. A step has at most max_rows rows, at least n_slots; only the first n_vocab
-  // logits are tokens.
-  HeadDrafter(backend::Backend& backend, model::Model& head, backend::KvStore& kv, DraftSlots slots, int32_t max_rows,
-              int32_t n_vocab, const kernels::KernelTable& kernels);
+  struct Limits {
+    int32_t max_rows = 0;         // of a step; at least n_slots
+    int32_t n_vocab = 0;          // logits that are tokens
+    int32_t n_first = kHeadRows;  // kLeastHeadRows to kHeadRows
+  };
+  // All are borrowed; slots have no states.
+  HeadDrafter(backend::Backend& backend, model::Model& head, backend::KvStore& kv, DraftSlots slots, Limits limits,
+              const kernels::KernelTable& kernels);
 
   bool needs_masks() const override { return true; }
-  // One, before a sequence's first draft: what a head reads then is a part of reading the prompt.
   size_t n_behind(SequenceId sequence, size_t n_text) const override;
   int32_t begin(DraftRequest& request) override { return request.n_drafts; }
   // All requests together, draft by draft. REQUIRES: at most n_slots requests.
@@ -72,6 +77,7 @@ class HeadDrafter final : public Drafter {
   bool is_of(const Slot& slot, std::span<const TokenId> text) const;
   bool open_window(Slot& slot, const DraftRequest& request) const;
   void open(Work& work, DraftRequest& request);
+  std::span<const float> all_logits(std::span<const float> given);
   bool build_step(bool is_first);
   void append_known(Work& work);
   void append_draft(Work& work);
@@ -83,15 +89,16 @@ class HeadDrafter final : public Drafter {
   model::Model& head_;
   backend::KvStore& kv_;
   const DraftSlots slots_of_;
-  const int32_t max_rows_;
-  const size_t n_vocab_;
+  const Limits limits_;
   const size_t dim_;
+  const bool attends_;
   // Engine thread only.
   std::vector<Slot> slots_;
   std::vector<Work> work_;  // the first n_work_ are in use
   size_t n_work_ = 0;
   int64_t n_calls_ = 0;
   sample::Sampler sampler_;
+  std::vector<float> logits_;  // [n_vocab]
   // Of the step in the making.
   std::vector<TokenId> tokens_;
   std::vector<int32_t> positions_;

@@ -118,6 +118,8 @@ struct EmbedSpec {
 struct HeadSpec {
   bool is_absent = false;  // what comes out are hidden states: no row has logits
   bool tied = false;  // the embedding table is the output projection
+  int32_t n_first = 0;        // logits of the first so many tokens alone, a multiple of 16; 0: of all
+  bool is_own = true;         // false: the output projection is that of the model that this is a head of
   bool is_of_masked = false;  // it guesses masked words: behind a layer, an exact GELU and a LayerNorm of its own
   backend::LogitSpec logits;
   bool operator==(const HeadSpec&) const = default;

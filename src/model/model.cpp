@@ -101,6 +101,7 @@ Result<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, backe
 Result<std::unique_ptr<Model>> Model::load_head(const formats::ModelFile& file, ArchSpec arch, const Model& model,
                                                 backend::Backend& backend) {
   CANDOR_ASSIGN(const Family* family, family_of(file));
+  if (backend.info().n_ranks == 1 && arch.vocab > kDraftedTokens) arch.head.n_first = kDraftedTokens;
   std::unique_ptr<Model> head(new Model(backend, std::move(arch)));
   CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_prediction(file, *family, head->spec_));
   Contents contents(file);
@@ -319,13 +320,14 @@ void Model::run_head(backend::Ops& ops, Activation x, int32_t n_out) {
   }
   if (n_out == 0) return;
   const Activation last{Slot::kLast, n_out, spec_.dim};
-  const Activation logits{Slot::kLogits, n_out, spec_.vocab};
-  const backend::Weight* head = spec_.head.tied ? outer_->embedding.get() : outer_->head.weight.get();
+  const Activation logits{Slot::kLogits, n_out, spec_.head.n_first > 0 ? spec_.head.n_first : spec_.vocab};
+  const ModelWeights& whose = spec_.head.is_own ? *weights_ : *outer_;
+  const backend::Weight* head = spec_.head.tied ? whose.embedding.get() : whose.head.weight.get();
   ops.run(op::Gather{last, x});
   if (spec_.has_final_norm && !is_normed_whole) ops.run(op::Norm{last, last, norm.weights(), spec_.final_norm});
   if (spec_.head.is_absent) return;
   const Activation read = spec_.head.is_of_masked ? guessing_rows(ops, last) : last;
-  ops.run(op::Linear{std::array{backend::LinearTerm{head, outer_->head.bias.get(), logits}}, read});
+  ops.run(op::Linear{std::array{backend::LinearTerm{head, whose.head.bias.get(), logits}}, read});
   ops.run(op::Collect{logits, spec_.head.logits});
 }
 

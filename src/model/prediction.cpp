@@ -100,6 +100,8 @@ Result<ArchSpec> prediction_arch(const formats::ModelFile& file, const ArchSpec&
   head.first_block = *block;
   head.n_prediction_blocks = 0;
   head.embed = {.scale = model.embed.scale, .joins_vectors = true};
+  head.head.is_own = is_prediction_alone(file) && tensor_of(file, *block, "nextn.shared_head_head.weight") != nullptr;
+  head.head.tied = head.head.tied && !head.head.is_own;
   return head;
 }
 

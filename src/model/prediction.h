@@ -25,9 +25,15 @@ inline constexpr std::array kPredictionTensors = {
     TensorName{TensorRole::kJoinTokenNorm, "blk.*.nextn.enorm.weight"},
     TensorName{TensorRole::kJoinVectorNorm, "blk.*.nextn.hnorm.weight"},
     TensorName{TensorRole::kFinalNorm, "blk.*.nextn.shared_head_norm.weight", Presence::kOptional},
+    TensorName{TensorRole::kHead, "blk.*.nextn.shared_head_head.weight", Presence::kOptional},
 };
-// Behind "blk.N.": what a file may hold again. The model's own are used.
+// Behind "blk.N.": what a file may hold again. The model's own are used; but a head that stands alone in its file may
+// have an output matrix of its own, of another type.
 inline constexpr std::string_view kPredictionCopies[] = {"nextn.embed_tokens.weight", "nextn.shared_head_head.weight"};
+
+// Vocabularies list frequent tokens first, and a head's output matrix may be as large as all else that it reads: of a
+// larger vocabulary it guesses these alone (Zhao et al., "FR-Spec", 2025); ranks, which share the matrix, guess all.
+inline constexpr int32_t kDraftedTokens = 32768;
 
 // The number of the first block for multi-token prediction; nullopt where the file has none.
 std::optional<int32_t> find_prediction(const formats::ModelFile& file);

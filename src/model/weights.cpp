@@ -399,7 +399,8 @@ Result<std::vector<Binding>> bind_prediction(const formats::ModelFile& file, con
   Binder binder(file, spec);
   for (const std::span<const TensorName> rows : {std::span<const TensorName>(kPredictionTensors), family.tensors}) {
     for (const TensorName& row : rows) {
-      if (is_block_tensor(row) && is_for(row.role, spec.blocks.front())) CANDOR_TRY(binder.bind(row, 0));
+      const bool is_needed = row.role == kHead ? spec.head.is_own : is_for(row.role, spec.blocks.front());
+      if (is_block_tensor(row) && is_needed) CANDOR_TRY(binder.bind(row, 0));
     }
   }
   std::vector<Binding> bindings = binder.take();

@@ -176,9 +176,9 @@ TEST_F(DraftModelTest, drafts_pay_for_what_the_draft_model_looks_back_at) {
   request.constraint.reset();
   request.sampling.max_tokens = 60;
   EXPECT_GT(complete(*open_with(options_.model_path), request).summary.usage.drafted_tokens, 0);
-  // To check a draft adds a quarter to a step, and to make it as much again: within 60 tokens the ledger, which has a
-  // hundredth of each step, can pay for the one and not for both.
-  options_.costs->attend_ns = 5'000.0;
+  // To check a draft adds more than a step, and to make it as much again: within 60 tokens the ledger, which has a
+  // step and a hundredth of each, cannot pay for both.
+  options_.costs->attend_ns = 40'000.0;
   EXPECT_EQ(complete(*open_with(options_.model_path), request).summary.usage.drafted_tokens, 0);
 }
 

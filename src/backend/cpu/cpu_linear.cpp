@@ -9,6 +9,7 @@
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/cpu_weight.h"
 #include "backend/op_terms.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "kernels/packed_weight.h"
 #include "platform/thread_pool.h"
@@ -42,7 +43,7 @@ void CpuOps::compute(const op::Linear& call) {
     for (const LinearTerm& term : call.terms) {
       const CpuWeight& weight = own(*term.weight);
       if (kernels::encoding_of(weight.shape().dtype) != encoding) continue;
-      CANDOR_DCHECK(weight.n_cols() == call.src.n_cols && weight.n_rows() == term.dst.n_cols);
+      CANDOR_DCHECK(weight.n_cols() == call.src.n_cols && weight.n_rows() >= term.dst.n_cols);
       add_term(term, call.src.n_rows, encoded_.data());
     }
     if (runs_.empty()) continue;
@@ -63,7 +64,8 @@ void CpuOps::add_term(const LinearTerm& term, int32_t n_rows, const std::byte* r
            .bias = term.bias == nullptr ? nullptr : own(*term.bias).values(),
            .activations = rows,
            .n_rows = n_rows,
-           .dst = arena_.data(term.dst)});
+           .dst = arena_.data(term.dst),
+           .n_out = term.dst.n_cols});
 }
 
 void CpuOps::encode_rows(Encoding encoding, Activation src) {
@@ -121,7 +123,7 @@ void CpuOps::compute(const op::LinearHeads& call) {
 
 void CpuOps::add_run(PanelRun run) {
   run.first_unit = runs_.empty() ? 0 : runs_.back().end_unit;
-  run.end_unit = run.first_unit + kernels::n_panels(run.weight->shape());
+  run.end_unit = run.first_unit + ceil_div(run.n_out, int64_t{kernels::kPanelRows});
   runs_.push_back(run);
 }
 
@@ -156,15 +158,15 @@ void CpuOps::run_some(const PanelRun& run, UnitRange range) {
                  .activations = run.activations,
                  .n_rows = run.n_rows,
                  .dst = run.dst,
-                 .dst_stride = shape.n_out,
+                 .dst_stride = run.n_out,
                  .panel_begin = range.begin,
                  .panel_end = range.end,
                  .scratch = scratch_.of(range.thread),
                  .follows_its_like = follows_its_like});
   if (run.bias == nullptr) return;
   const int64_t first = range.begin * kernels::kPanelRows;
-  const int64_t count = std::min<int64_t>(range.end * kernels::kPanelRows, shape.n_out) - first;
-  for (int32_t i = 0; i < run.n_rows; ++i) table_.add(run.bias + first, count, run.dst + i * shape.n_out + first);
+  const int64_t count = std::min<int64_t>(range.end * kernels::kPanelRows, run.n_out) - first;
+  for (int32_t i = 0; i < run.n_rows; ++i) table_.add(run.bias + first, count, run.dst + i * run.n_out + first);
 }
 
 }  // namespace candor::backend::cpu

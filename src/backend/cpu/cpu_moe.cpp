@@ -113,7 +113,8 @@ void CpuOps::add_runs(Encoding encoding, std::span<const Expert> experts, Expert
              .bias = bias == nullptr ? nullptr : own(*bias).values(),
              .activations = encoded_.data() + static_cast<size_t>(first) * row_bytes,
              .n_rows = n_rows,
-             .dst = arena_.row(dst, first)});
+             .dst = arena_.row(dst, first),
+             .n_out = dst.n_cols});
   }
 }
 

@@ -94,8 +94,8 @@ class CpuOps final : public Ops, public EncodedLinear {
     const float* bias = nullptr;             // [out] or nullptr
     const std::byte* activations = nullptr;  // [n_rows], encoded
     int32_t n_rows = 0;
-    float* dst = nullptr;  // [n_rows, out]
-    int64_t first_unit = 0, end_unit = 0;
+    float* dst = nullptr;  // [n_rows, n_out], of the first n_out outputs
+    int64_t n_out = 0, first_unit = 0, end_unit = 0;
   };
   struct ExpertMatrix {
     const Weight* Expert::*weight;

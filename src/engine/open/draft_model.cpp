@@ -56,9 +56,18 @@ std::optional<std::filesystem::path> head_beside(const std::filesystem::path& mo
   return std::filesystem::is_regular_file(path, ignored) ? std::optional(path) : std::nullopt;
 }
 
+// A store has a layer, which a head without attention leaves empty.
+backend::KvLayout layout_of(const model::ArchSpec& spec, const backend::Backend& backend) {
+  backend::KvLayout layout = model::kv_layout(spec, model::usual_kv(spec, backend.info().default_kv));
+  layout.n_layers = std::max(layout.n_layers, 1);
+  return layout;
+}
+
 // Every slot holds the whole context where the budget allows.
 draft::DraftSlots slots_of(const EngineOptions& options, const model::ArchSpec& spec, int32_t n_ctx,
                            uint64_t block_bytes) {
+  const bool attends = std::ranges::any_of(spec.blocks, &model::BlockSpec::has_attention);
+  if (!attends) return {options.max_running, kLeastSlotBlocks};
   const int64_t n_tokens = std::min<int64_t>(int64_t{n_ctx} + backend::kBlockTokens, spec.max_positions);
   const int32_t n_wanted = static_cast<int32_t>(n_tokens / backend::kBlockTokens);
   const uint64_t n_affordable = kKvBytes / (block_bytes * static_cast<uint64_t>(options.max_running));
@@ -104,8 +113,7 @@ Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const 
 }
 
 Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const backend::Backend& backend, int32_t n_ctx) {
-  const KvType kv_type = model::usual_kv(plan.model.spec, backend.info().default_kv);
-  const backend::KvLayout layout = model::kv_layout(plan.model.spec, kv_type);
+  const backend::KvLayout layout = layout_of(plan.model.spec, backend);
   const auto block_bytes = static_cast<uint64_t>(backend.kv_block_bytes(layout));
   const auto n_ranks = static_cast<uint64_t>(backend.info().n_ranks_here);  // each has all states
   plan.slots = slots_of(options, plan.model.spec, n_ctx, block_bytes);
@@ -147,8 +155,7 @@ Result<DraftModel> load_draft(DraftPlan plan, const EngineOptions& options, cons
                 fmt::format("{}: its embedding has {} rows, expected {}, one for each token", name_of(own),
                             draft.model->spec().vocab, drafted.tokenizer.n_vocab()));
   }
-  const KvType kv_type = model::usual_kv(draft.model->spec(), backend.info().default_kv);
-  const backend::KvLayout layout = draft.model->kv_layout(kv_type);
+  const backend::KvLayout layout = layout_of(draft.model->spec(), backend);
   CANDOR_ASSIGN(draft.kv,
                 backend.make_kv(layout, {draft.slots.n_slots * draft.slots.slot_blocks, draft.slots.n_states}));
   return draft;

@@ -68,6 +68,13 @@ Result<std::unique_ptr<formats::ModelFile>> open_quantised(const EngineOptions& 
   return quantize::quantize_on_load(std::move(file), quantize_options);
 }
 
+// What a head reads before its first draft takes half a step, where costs are known.
+int32_t first_head_rows(const std::optional<StepCosts>& costs) {
+  if (!costs || costs->points.empty() || costs->draft_read_ms <= 0.0) return draft::kHeadRows;
+  const double n_rows = 2.0 * costs->points.front().ms / costs->draft_read_ms;
+  return static_cast<int32_t>(std::clamp<double>(n_rows, draft::kLeastHeadRows, draft::kHeadRows));
+}
+
 }  // namespace
 
 int32_t LoadedModel::window_tokens() const {
@@ -86,8 +93,10 @@ Result<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions
 std::unique_ptr<draft::Drafter> make_drafter(LoadedModel& loaded) {
   DraftModel& draft = *loaded.draft;
   if (draft.is_head) {
-    return std::make_unique<draft::HeadDrafter>(*loaded.backend, *draft.model, *draft.kv, draft.slots,
-                                                loaded.options.max_rows, loaded.n_vocab(), *loaded.kernels);
+    const draft::HeadDrafter::Limits limits{loaded.options.max_rows, loaded.n_vocab(),
+                                            first_head_rows(loaded.options.costs)};
+    return std::make_unique<draft::HeadDrafter>(*loaded.backend, *draft.model, *draft.kv, draft.slots, limits,
+                                                *loaded.kernels);
   }
   return std::make_unique<draft::ModelDrafter>(*loaded.backend, *draft.model, *draft.kv, draft.slots,
                                                loaded.options.max_rows, loaded.n_vocab(), *loaded.kernels);

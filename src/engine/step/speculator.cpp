@@ -14,6 +14,8 @@
 namespace candor::engine {
 namespace {
 
+constexpr double kNewTextWeight = 0.01;  // of a text's share of accepted drafts, among all texts', at each step
+
 double draft_cost(const LoadedModel& loaded, double StepCosts::*ms) {
   return loaded.draft && loaded.options.costs ? *loaded.options.costs.*ms * 1e6 : 0.0;
 }
@@ -147,6 +149,7 @@ void Speculator::ask_for(const sched::Sequence& sequence, ActiveRequest& request
   const int32_t index = static_cast<int32_t>(sequence.id - request.id);
   Choice& choice = request.choice(index);
   const draft::DraftCosts costs = costs_of(sequence, n_rows_);
+  if (choice.n_made <= 1) choice.draft_length.expect(usual_share_);
   int32_t n = choice.draft_length.choose(n_left_, costs);
   if (n > 0 && !may_draft(choice)) n = 0;
   int32_t n_drafted = n;
@@ -161,6 +164,7 @@ void Speculator::ask_for(const sched::Sequence& sequence, ActiveRequest& request
     asked.n_drafts = n;
     n_drafted = drafter_->begin(asked);
   }
+  if (n_drafted > 0) usual_share_ += kNewTextWeight * (choice.draft_length.acceptance() - usual_share_);
   choice.draft_length.pay(costs.plain, costs.extra[static_cast<size_t>(n_drafted)]);
   n_left_ -= n_drafted;
   n_rows_ += n_drafted;

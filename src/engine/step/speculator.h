@@ -67,6 +67,7 @@ class Speculator {
   double n_drafting_ = 1.0;  // sequences that share the making of drafts: those of the step before, one at least
   int32_t n_left_ = 0;       // drafts, in the step in the making
   int32_t n_rows_ = 0;       // of it
+  double usual_share_ = draft::kUsualShare;  // of drafts that are accepted
 };
 
 }  // namespace candor::engine
