@@ -15,11 +15,11 @@ from model import ModelConfig, draft_config, main_config
 
 HERE = Path(__file__).resolve().parent
 NORMAL, CONTROL = 1, 3        # token types
-FILE_TYPE = {False: 0, True: 7}  # all F32, mostly Q8_0
+FILE_TYPE = {gguf.F32: 0, gguf.Q4_0: 2, gguf.Q8_0: 7}  # mostly that
 QUANTIZATION_VERSION = 2
 
 
-def model_metadata(config: ModelConfig, name: str, quantized: bool) -> dict:
+def model_metadata(config: ModelConfig, name: str, matrices: int) -> dict:
     metadata = {
         "general.architecture": (gguf.STRING, "llama"),
         "general.name": (gguf.STRING, name),
@@ -27,7 +27,7 @@ def model_metadata(config: ModelConfig, name: str, quantized: bool) -> dict:
         "general.description": (gguf.STRING,
                                 "A very small model of short stories and small sums that ships with Candor"),
         "general.alignment": (gguf.UINT32, gguf.ALIGNMENT),
-        "general.file_type": (gguf.UINT32, FILE_TYPE[quantized]),
+        "general.file_type": (gguf.UINT32, FILE_TYPE[matrices]),
         "llama.vocab_size": (gguf.UINT32, config.vocab_size),
         "llama.context_length": (gguf.UINT32, config.context_tokens),
         "llama.embedding_length": (gguf.UINT32, config.dim),
@@ -39,7 +39,7 @@ def model_metadata(config: ModelConfig, name: str, quantized: bool) -> dict:
         "llama.rope.dimension_count": (gguf.UINT32, config.head_dim),
         "llama.rope.freq_base": (gguf.FLOAT32, config.rope_base),
     }
-    if quantized:
+    if matrices != gguf.F32:
         metadata["general.quantization_version"] = (gguf.UINT32, QUANTIZATION_VERSION)
     return metadata
 
@@ -61,15 +61,34 @@ def tokenizer_metadata(tokenizer: Tokenizer) -> dict:
     }
 
 
-def export(checkpoint: Path, config: ModelConfig, name: str, files: dict[str, bool]) -> None:
-    """files: file name -> whether its matrices are Q8_0."""
+def export(checkpoint: Path, config: ModelConfig, name: str, files: dict[str, int]) -> None:
+    """files: file name -> the type of its matrices."""
     tokenizer = Tokenizer.load(HERE / "tokenizer.json")
     state = torch.load(checkpoint, map_location="cpu")["model"]
     tensors = {key: value.numpy().astype(np.float32) for key, value in state.items()}
-    for file, quantized in files.items():
-        metadata = model_metadata(config, name, quantized) | tokenizer_metadata(tokenizer)
-        gguf.write(HERE / file, metadata, tensors, quantized)
+    for file, matrices in files.items():
+        metadata = model_metadata(config, name, matrices) | tokenizer_metadata(tokenizer)
+        gguf.write(HERE / file, metadata, tensors, matrices)
         print(f"{file}: {(HERE / file).stat().st_size} bytes")
+
+
+def export_head(checkpoint: Path, config: ModelConfig, file: str) -> None:
+    """The head for multi-token prediction alone: a block behind the model's last, and the output matrix again. Drafts
+    need not be exact, and small weights are read fast."""
+    names = {"enorm": "nextn.enorm", "hnorm": "nextn.hnorm", "eh_proj": "nextn.eh_proj",
+             "norm": "nextn.shared_head_norm"}
+    tensors = {}
+    for key, value in torch.load(checkpoint, map_location="cpu")["model"].items():
+        part = key.removesuffix(".weight")
+        name = names.get(part, part.removeprefix("block."))
+        tensors[f"blk.{config.n_layers}.{name}.weight"] = value.numpy().astype(np.float32)
+    output = gguf.Reader(HERE / "pocket-f32.gguf").tensors["token_embd.weight"]
+    tensors[f"blk.{config.n_layers}.nextn.shared_head_head.weight"] = output
+    metadata = model_metadata(config, "Pocket, multi-token prediction", gguf.Q4_0)
+    metadata["llama.block_count"] = (gguf.UINT32, config.n_layers + 1)
+    metadata["llama.nextn_predict_layers"] = (gguf.UINT32, 1)
+    gguf.write(HERE / file, metadata, tensors, gguf.Q4_0)
+    print(f"{file}: {(HERE / file).stat().st_size} bytes")
 
 
 def main() -> None:
@@ -79,9 +98,11 @@ def main() -> None:
     vocab_size = len(Tokenizer.load(HERE / "tokenizer.json").tokens)
     if (work / "main.pt").exists():
         export(work / "main.pt", main_config(vocab_size), "Pocket",
-               {"pocket-f32.gguf": False, "pocket-q8_0.gguf": True})
+               {"pocket-f32.gguf": gguf.F32, "pocket-q8_0.gguf": gguf.Q8_0})
+    if (work / "head.pt").exists():
+        export_head(work / "head.pt", main_config(vocab_size), "mtp-pocket-q8_0.gguf")
     if (work / "draft.pt").exists():
-        export(work / "draft.pt", draft_config(vocab_size), "Pocket Draft", {"pocket-draft-q8_0.gguf": True})
+        export(work / "draft.pt", draft_config(vocab_size), "Pocket Draft", {"pocket-draft-q8_0.gguf": gguf.Q8_0})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """GGUF v3: a small writer, a small reader and the Q8_0 block format.
 
-Tensors are F32 or Q8_0. A Q8_0 block is 32 weights: {f16 d; int8 q[32]} with
-d = max |x| / 127 and q = round(x / d), halves away from zero.
+Tensors are F32, Q8_0 or Q4_0. A Q8_0 block is 32 weights: {f16 d; int8 q[32]} with
+d = max |x| / 127 and q = round(x / d), halves away from zero. A Q4_0 block is 32
+weights: {f16 d; 16 bytes}, byte i holding weight i in its low and i + 16 in its
+high half, as x / d + 8, with d = -1/8 of the weight farthest from 0.
 """
 
 import struct
@@ -10,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 MAGIC, VERSION, ALIGNMENT = b"GGUF", 3, 32
-F32, Q8_0 = 0, 8  # tensor types
+F32, Q4_0, Q8_0 = 0, 2, 8  # tensor types
 BLOCK_WEIGHTS, BLOCK_BYTES = 32, 34
 UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9  # metadata types
 _SCALARS = {UINT32: "<I", INT32: "<i", FLOAT32: "<f", BOOL: "<?"}
@@ -25,6 +27,18 @@ def quantize_q8_0(x: np.ndarray) -> bytes:
     q = np.trunc(scaled + np.copysign(np.float32(0.5), scaled))
     packed = np.empty(len(blocks), dtype=[("d", "<f2"), ("q", "i1", BLOCK_WEIGHTS)])
     packed["d"], packed["q"] = d[:, 0].astype(np.float16), q.astype(np.int8)
+    return packed.tobytes()
+
+
+def quantize_q4_0(x: np.ndarray) -> bytes:
+    """x: [..., n] f32 with n a multiple of 32, rows contiguous."""
+    blocks = np.ascontiguousarray(x, dtype=np.float32).reshape(-1, BLOCK_WEIGHTS)
+    farthest = np.take_along_axis(blocks, np.abs(blocks).argmax(axis=1)[:, None], axis=1)
+    d = (farthest / np.float32(-8)).astype(np.float16).astype(np.float32)
+    inverse = np.divide(np.float32(1), d, out=np.zeros_like(d), where=d != 0)
+    q = np.clip(np.floor(blocks * inverse + np.float32(8.5)), 0, 15).astype(np.uint8)
+    packed = np.empty(len(blocks), dtype=[("d", "<f2"), ("q", "u1", BLOCK_WEIGHTS // 2)])
+    packed["d"], packed["q"] = d[:, 0].astype(np.float16), q[:, :16] | (q[:, 16:] << 4)
     return packed.tobytes()
 
 
@@ -55,12 +69,15 @@ def _padded(data: bytes) -> bytes:
     return data + b"\0" * (-len(data) % ALIGNMENT)
 
 
-def write(path: Path, metadata: dict, tensors: dict[str, np.ndarray], quantized: bool) -> None:
-    """Writes the file; when quantized, every matrix becomes Q8_0 and every vector stays F32."""
+ENCODERS = {Q8_0: quantize_q8_0, Q4_0: quantize_q4_0, F32: lambda x: x.astype("<f4").tobytes()}
+
+
+def write(path: Path, metadata: dict, tensors: dict[str, np.ndarray], matrices: int) -> None:
+    """Writes the file; every matrix becomes of that type, and every vector stays F32."""
     infos, blobs, offset = [], [], 0
     for name, tensor in tensors.items():
-        kind = Q8_0 if quantized and tensor.ndim == 2 else F32
-        blob = _padded(quantize_q8_0(tensor) if kind == Q8_0 else tensor.astype("<f4").tobytes())
+        kind = matrices if tensor.ndim == 2 else F32
+        blob = _padded(ENCODERS[kind](tensor))
         dims = tensor.shape[::-1]  # GGUF lists the contiguous dimension first
         infos.append(_string(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, offset))
         blobs.append(blob)

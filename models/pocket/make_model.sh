@@ -13,5 +13,7 @@ export MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=17179869184 MALL
 
 python3 train.py --work "$work" --model main --windows "${MAIN_WINDOWS:-29600}"
 python3 train.py --work "$work" --model draft --windows "${DRAFT_WINDOWS:-5000}"
+python3 export.py --work "$work"  # the head's trainer reads the model's file
+python3 train_head.py --work "$work" --windows "${HEAD_WINDOWS:-9200}"
 python3 export.py --work "$work"
 python3 evaluate.py

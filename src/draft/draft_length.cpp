@@ -41,6 +41,12 @@ int32_t DraftLength::choose(int32_t most, const DraftCosts& costs) const {
   return is_on_trial && costs.extra[1] <= affordable ? 1 : 0;
 }
 
+double DraftLength::give(double needed) {
+  const double given = std::max(0.0, budget_ - needed);
+  budget_ -= given;
+  return given;
+}
+
 void DraftLength::pay(double plain, double extra) {
   plain_ = plain;
   budget_ -= extra;

@@ -5,8 +5,9 @@
 //
 // Every draft is paid for beforehand, out of what earlier ones have gained, of a hundredth of the time that plain
 // decoding would have taken so far, and of the time of one step: by the costs given, no text takes more than 1 % and
-// one step longer than without drafts, at no moment, whichever of them are accepted. One for each sequence. Nothing
-// here changes an answer: it only decides how many tokens one step gives.
+// one step longer than without drafts, at no moment, whichever of them are accepted. What texts have gained beyond
+// their own needs they may lend to later ones (lend()): then that holds for all of them together. One for each
+// sequence. Nothing here changes an answer: it only decides how many tokens one step gives.
 
 #include <array>
 #include <cstdint>
@@ -26,6 +27,9 @@ class DraftLength {
  public:
   // Before the first step: the share of drafts that is accepted of other texts.
   void expect(double share) { n_accepted_ = share * n_tried_; }
+  // What it may spend besides; and what it has gained beyond `needed`, which it gives away.
+  void lend(double time) { budget_ += time; }
+  double give(double needed);
   // At most `most`.
   int32_t choose(int32_t most, const DraftCosts& costs) const;
   // Before every step: what it takes without drafts, and what its drafts add.

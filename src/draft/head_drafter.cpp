@@ -89,7 +89,8 @@ void HeadDrafter::forget() noexcept {
 size_t HeadDrafter::n_behind(SequenceId sequence, size_t n_text) const {
   if (!attends_) return 1;
   const auto own = std::ranges::find(slots_, sequence, &Slot::owner);
-  if (own == slots_.end() || own->n_read == 0) return 1;
+  const auto n_first = static_cast<size_t>(limits_.n_first);
+  if (own == slots_.end() || own->n_read == 0) return std::clamp<size_t>(n_text - 1, 1, n_first);
   const auto n_read = static_cast<size_t>(own->read_end());
   return n_read + 1 < n_text ? std::min(n_text - 1 - n_read, static_cast<size_t>(kHeadRows)) : 1;
 }

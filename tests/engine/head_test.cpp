@@ -86,7 +86,6 @@ TEST_F(HeadTest, many_at_once_get_their_own_answers) {
 }
 
 TEST_F(HeadTest, the_shipped_head_is_mostly_right) {
-  CANDOR_REQUIRE_DATA(testing::project_file("models/pocket/mtp-pocket-q8_0.gguf"));
   options_ = testing::options_for(testing::project_file("models/pocket/pocket-q8_0.gguf"));
   options_.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
   plain_ = testing::open_or_fail(options_);

@@ -68,10 +68,10 @@ Result<std::unique_ptr<formats::ModelFile>> open_quantised(const EngineOptions& 
   return quantize::quantize_on_load(std::move(file), quantize_options);
 }
 
-// What a head reads before its first draft takes half a step, where costs are known.
+// What a head reads before its first draft takes a step, where costs are known.
 int32_t first_head_rows(const std::optional<StepCosts>& costs) {
   if (!costs || costs->points.empty() || costs->draft_read_ms <= 0.0) return draft::kHeadRows;
-  const double n_rows = 2.0 * costs->points.front().ms / costs->draft_read_ms;
+  const double n_rows = costs->points.front().ms / costs->draft_read_ms;
   return static_cast<int32_t>(std::clamp<double>(n_rows, draft::kLeastHeadRows, draft::kHeadRows));
 }
 

@@ -14,6 +14,10 @@
 namespace candor::engine {
 namespace {
 
+// In steps without drafts: what a text keeps of its gains, what is lent to a new one, and what is kept to be lent.
+constexpr double kKeptSteps = 4.0;
+constexpr double kLentSteps = 4.0;
+constexpr double kPoolSteps = 200.0;
 constexpr double kNewTextWeight = 0.01;  // of a text's share of accepted drafts, among all texts', at each step
 
 double draft_cost(const LoadedModel& loaded, double StepCosts::*ms) {
@@ -149,7 +153,7 @@ void Speculator::ask_for(const sched::Sequence& sequence, ActiveRequest& request
   const int32_t index = static_cast<int32_t>(sequence.id - request.id);
   Choice& choice = request.choice(index);
   const draft::DraftCosts costs = costs_of(sequence, n_rows_);
-  if (choice.n_made <= 1) choice.draft_length.expect(usual_share_);
+  share_gains(choice, choice.draft_length, costs.plain);
   int32_t n = choice.draft_length.choose(n_left_, costs);
   if (n > 0 && !may_draft(choice)) n = 0;
   int32_t n_drafted = n;
@@ -168,6 +172,18 @@ void Speculator::ask_for(const sched::Sequence& sequence, ActiveRequest& request
   choice.draft_length.pay(costs.plain, costs.extra[static_cast<size_t>(n_drafted)]);
   n_left_ -= n_drafted;
   n_rows_ += n_drafted;
+}
+
+// A text begins with what others gained, a quarter of it at most, and gives what it does not need itself.
+void Speculator::share_gains(const Choice& choice, draft::DraftLength& length, double plain_ns) {
+  if (choice.n_made > 1) {
+    pool_ns_ = std::min(pool_ns_ + length.give(kKeptSteps * plain_ns), kPoolSteps * plain_ns);
+    return;
+  }
+  length.expect(usual_share_);
+  const double lent_ns = std::min(0.25 * pool_ns_, kLentSteps * plain_ns);
+  length.lend(lent_ns);
+  pool_ns_ -= lent_ns;
 }
 
 // Who drafts under the constraint needs it here.

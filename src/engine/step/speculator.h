@@ -46,6 +46,7 @@ class Speculator {
   draft::DraftRequest& next_ask();
   draft::DraftCosts costs_of(const sched::Sequence& sequence, int32_t n_rows) const;
   void ask_for(const sched::Sequence& sequence, ActiveRequest& request);
+  void share_gains(const Choice& choice, draft::DraftLength& length, double plain_ns);
   bool may_draft(const Choice& choice);
 
   // Constant after construction.
@@ -68,6 +69,7 @@ class Speculator {
   int32_t n_left_ = 0;       // drafts, in the step in the making
   int32_t n_rows_ = 0;       // of it
   double usual_share_ = draft::kUsualShare;  // of drafts that are accepted
+  double pool_ns_ = 0.0;                     // what drafts have gained and nobody has spent
 };
 
 }  // namespace candor::engine
