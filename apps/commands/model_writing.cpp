@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <iterator>
 #include <ratio>
 #include <system_error>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "model/hub/hub_writer.h"
 #include "platform/topology.h"
 #include "quantize/quantizer.h"
+#include "quantize/size_plan.h"
 
 namespace candor::apps {
 namespace {
@@ -54,6 +57,29 @@ void say_sizes(const FileOptions& options, const formats::WriteReport& report, C
                         format_bytes(report.source_bytes), format_bytes(report.written_bytes), bits, format_ms(ms)));
 }
 
+// By the size that is asked for; types that the command names stay.
+Result<void> choose_types(const FileOptions& options, const formats::ModelFile& file,
+                          quantize::QuantizeOptions& quantize_options) {
+  quantize::SizeTarget target{.bits = options.target_bits};
+  if (!options.target_size.empty()) {
+    CANDOR_ASSIGN(target.bytes, quantize::parse_size(options.target_size));
+  }
+  ProgressBar bar("measuring errors");
+  quantize_options.progress = [&bar](uint64_t done, uint64_t total) { return go_on(bar, done, total); };
+  CANDOR_ASSIGN(quantize::SizePlan plan, quantize::plan_size(file, quantize_options, target));
+  bar.finish();
+  std::string types;
+  for (const auto& [type, n] : plan.n_tensors) {
+    types += fmt::format("{}{} {}", types.empty() ? "" : ", ", n, type);
+  }
+  write_err(fmt::format("{:.2f} bits a weight: {}\n", plan.bits, types));
+  quantize_options.recipe = plan.recipe;
+  std::vector<quantize::Override> named = std::move(quantize_options.overrides);
+  quantize_options.overrides = std::move(plan.overrides);
+  std::ranges::move(named, std::back_inserter(quantize_options.overrides));
+  return {};
+}
+
 Result<void> write_gguf(const FileOptions& options, const OpenModel& open, const char* label) {
   CANDOR_TRY(check_target(options));
   CANDOR_ASSIGN(quantize::QuantizeOptions quantize_options, read_options(options));
@@ -63,6 +89,7 @@ Result<void> write_gguf(const FileOptions& options, const OpenModel& open, const
     CANDOR_ASSIGN(quantize::Importance importance, quantize::Importance::read(*imatrix, *file));
     quantize_options.importance = std::make_shared<const quantize::Importance>(std::move(importance));
   }
+  if (options.target_bits || !options.target_size.empty()) CANDOR_TRY(choose_types(options, *file, quantize_options));
   ProgressBar bar(label);
   quantize_options.progress = [&bar](uint64_t done, uint64_t total) { return go_on(bar, done, total); };
   const auto began = Clock::now();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct FileOptions {
   int32_t n_threads = 0;
   bool naive_int8 = false;
   std::string imatrix{};
+  std::optional<double> target_bits{};  // of a weight: types are chosen by measured errors
+  std::string target_size{};            // the same of the file
   bool force = false;
 };
 

@@ -10,6 +10,7 @@
 #include "apps/options/arguments.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "formats/quote.h"
 #include "model/hub/hub_folder.h"
 
 namespace candor::apps {
@@ -20,8 +21,9 @@ OpenModel opened(const FileOptions& options) {
 }
 
 int run_quantize(const FileOptions& options) {
-  if (options.type.empty() && !options.naive_int8) {
-    return say_error("no type given: candor quantize SOURCE RESULT q4_k_m"), kUserInput;
+  const bool has_target = options.target_bits || !options.target_size.empty();
+  if (options.type.empty() && !options.naive_int8 && !has_target) {
+    return say_error("no type given: candor quantize SOURCE RESULT q4_k_m, or --target-bits 4.5"), kUserInput;
   }
   if (!is_gguf_name(options.target)) {
     return say_error(
@@ -61,6 +63,18 @@ void add_quantize(CLI::App& app, Action& action) {
   CLI::Option* naive =
       command->add_flag("--naive-int8", options->naive_int8, "int8 with one scale a tensor, for comparison");
   type->excludes(naive);
+  CLI::Option* bits = command->add_option("--target-bits", options->target_bits,
+                                          "types by tensor, chosen by measured errors: so many bits a weight");
+  bits->type_name("X")->check([](const std::string& text) {
+    double value = 0.0;
+    const bool is_good = CLI::detail::lexical_cast(text, value) && value >= 0.5 && value <= 16.0;
+    return is_good ? std::string() : fmt::format("{}: expected 0.5 to 16", formats::in_quotes(text));
+  });
+  CLI::Option* size = command->add_option("--target-size", options->target_size,
+                                          "the same for a file of at most so many bytes: 12GB, 700MB");
+  size->type_name("SIZE");
+  for (CLI::Option* target : {bits, size}) target->excludes(type)->excludes(naive);
+  bits->excludes(size);
   command->callback([options, &action] { action = [options] { return run_quantize(*options); }; });
 }
 

@@ -32,6 +32,9 @@ struct QuantizeOptions {
 Result<formats::WriteReport> write_gguf(const formats::ModelFile& file, const std::filesystem::path& path,
                                         const QuantizeOptions& options);
 
+// Of such a file, what stands before the tensors' bytes.
+Result<uint64_t> head_bytes(const formats::ModelFile& file, const QuantizeOptions& options);
+
 // The file with its tensors replaced by quantised copies. A matrix is encoded when it is read (make_copy()), and not
 // kept.
 Result<std::unique_ptr<formats::ModelFile>> quantize_on_load(std::unique_ptr<formats::ModelFile> file,
