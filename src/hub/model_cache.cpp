@@ -30,7 +30,8 @@ void add_snapshot(const std::string& name, const fs::path& snapshot, std::vector
   std::error_code ignored;
   for (const fs::path& file : complete_files(snapshot)) {
     const uint64_t n_bytes = fs::file_size(file, ignored);
-    if (file.extension() == ".gguf") models.push_back({name, file, n_bytes});
+    const bool is_model = file.extension() == ".gguf" && !is_head_name(file.filename().string());
+    if (is_model) models.push_back({name, file, n_bytes});
     if (file.extension() == ".safetensors") folder.n_bytes += n_bytes;
     has_config |= file == snapshot / "config.json";
   }

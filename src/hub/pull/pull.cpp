@@ -105,24 +105,37 @@ std::string list_names(const std::vector<RemoteFile>& files) {
   return names;
 }
 
+// And the heads that stand beside them.
+std::vector<RemoteFile> with_heads(const Remote& remote, std::vector<RemoteFile> models) {
+  const size_t n_models = models.size();
+  for (const RemoteFile& file : remote.files) {
+    for (size_t i = 0; is_head_name(file.name) && i < n_models; ++i) {
+      const fs::path path = models[i].name;
+      const fs::path head = path.parent_path() / ("mtp-" + path.filename().string());
+      if (head.string() == file.name) models.push_back(file);
+    }
+  }
+  return models;
+}
+
 Result<std::vector<RemoteFile>> choose_files(const Remote& remote, const RepoName& name) {
   std::vector<RemoteFile> ggufs;
   std::vector<RemoteFile> folder;
   bool has_weights = false;
   for (const RemoteFile& file : remote.files) {
-    if (file.name.ends_with(".gguf")) ggufs.push_back(file);
+    if (file.name.ends_with(".gguf") && !is_head_name(file.name)) ggufs.push_back(file);
     if (!is_wanted_beside_safetensors(file.name)) continue;
     folder.push_back(file);
     has_weights |= file.name.ends_with(".safetensors");
   }
   if (name.quant.empty() && has_weights) return folder;
-  if (name.quant.empty() && ggufs.size() == 1) return ggufs;
+  if (name.quant.empty() && ggufs.size() == 1) return with_heads(remote, std::move(ggufs));
   const std::string quant = name.quant.empty() ? "Q4_K_M" : name.quant;
   std::vector<RemoteFile> chosen;
   for (const RemoteFile& file : ggufs) {
     if (names_quant(file.name, quant)) chosen.push_back(file);
   }
-  if (!chosen.empty()) return chosen;
+  if (!chosen.empty()) return with_heads(remote, std::move(chosen));
   if (ggufs.empty()) {
     return fail(ErrorKind::kNotFound, fmt::format("{}: holds neither safetensors nor GGUF files", full_name(name)));
   }
@@ -151,7 +164,8 @@ class Puller {
     }
     model.repaired = std::move(repaired_);
     CANDOR_TRY(write_ref(remote.commit));
-    const auto first_gguf = std::ranges::min_element(files, {}, [](const RemoteFile& file) { return file.name; });
+    const auto first_gguf = std::ranges::min_element(
+        files, {}, [](const RemoteFile& file) { return std::pair(is_head_name(file.name), file.name); });
     model.path = first_gguf->name.ends_with(".gguf") ? snapshot / first_gguf->name : snapshot;
     return model;
   }

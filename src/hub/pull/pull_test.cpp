@@ -76,6 +76,19 @@ TEST_F(Hub, a_gguf_file_is_chosen_by_its_quantisation_and_listed_afterwards) {
   EXPECT_NE(pull_model("u/r:q2_k").error().message.find("m-Q8_0.gguf"), std::string::npos);
 }
 
+TEST_F(Hub, a_head_comes_with_its_model_and_is_none) {
+  publish("mtp-x-Q8_0.gguf", "head", true);
+  publish("mtp-y-Q4_K_M.gguf", "another", true);
+  publish("x-Q8_0.gguf", "eight", true);
+  const auto pulled = pull_model("u/r");
+  ASSERT_TRUE(pulled) << pulled.error().message;
+  EXPECT_EQ(pulled->path.filename(), "x-Q8_0.gguf");
+  EXPECT_EQ(read_text(pulled->path.parent_path() / "mtp-x-Q8_0.gguf"), "head");
+  EXPECT_FALSE(std::filesystem::exists(pulled->path.parent_path() / "mtp-y-Q4_K_M.gguf"));
+  EXPECT_EQ(list_models(root()).size(), 1u);
+  EXPECT_EQ(*find_cached(*parse_repo_name("u/r:Q8_0"), root()), pulled->path);
+}
+
 TEST_F(Hub, a_folder_of_safetensors_comes_with_what_stands_beside_it) {
   publish("config.json", "{}", false);
   publish("model.safetensors", "weights", true);
