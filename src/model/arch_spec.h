@@ -112,6 +112,7 @@ struct EmbedSpec {
   int32_t layer_dim = 0;
   // A row begins as a projection of two norms: of its token's embedding, and of the vector that it comes with.
   bool joins_vectors = false;
+  backend::NormSpec join_norm{};
   bool operator==(const EmbedSpec&) const = default;
 };
 
@@ -144,6 +145,7 @@ struct ArchSpec {
   std::vector<BlockSpec> blocks;
   int32_t first_block = 0;          // the number of blocks.front() in the file
   int32_t n_prediction_blocks = 0;  // behind them in the file: multi-token prediction (model/prediction.h)
+  bool has_layer_norm_prediction = false;  // whose last norm is a LayerNorm
   backend::NormSpec final_norm;
   bool has_final_norm = true;
   HeadSpec head;

@@ -275,9 +275,9 @@ void Model::join_vectors(backend::Ops& ops, Activation x) {
   const Activation vectors{Slot::kH, x.n_rows, x.n_cols};
   const Activation joined{Slot::kJoinedVectors, x.n_rows, 2 * x.n_cols};
   ops.run(op::Embed{x, outer_->embedding.get(), spec_.embed.scale});
-  ops.run(op::Norm{x, x, weights_->join_token_norm.weights(), spec_.final_norm});
+  ops.run(op::Norm{x, x, weights_->join_token_norm.weights(), spec_.embed.join_norm});
   ops.run(op::Embed{.dst = vectors, .takes_vectors = true});
-  ops.run(op::Norm{vectors, vectors, weights_->join_vector_norm.weights(), spec_.final_norm});
+  ops.run(op::Norm{vectors, vectors, weights_->join_vector_norm.weights(), spec_.embed.join_norm});
   ops.run(op::Zip{joined, x, vectors, x.n_cols});
   ops.run(op::Linear{std::array{backend::LinearTerm{weights_->join.weight.get(), nullptr, x}}, joined});
 }

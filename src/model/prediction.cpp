@@ -99,7 +99,8 @@ Result<ArchSpec> prediction_arch(const formats::ModelFile& file, const ArchSpec&
   head.blocks = {block_of(file, *block, model)};
   head.first_block = *block;
   head.n_prediction_blocks = 0;
-  head.embed = {.scale = model.embed.scale, .joins_vectors = true};
+  head.embed = {.scale = model.embed.scale, .joins_vectors = true, .join_norm = model.final_norm};
+  if (model.has_layer_norm_prediction) head.final_norm.kind = backend::NormKind::kLayer;
   head.head.is_own = is_prediction_alone(file) && tensor_of(file, *block, "nextn.shared_head_head.weight") != nullptr;
   head.head.tied = head.head.tied && !head.head.is_own;
   return head;

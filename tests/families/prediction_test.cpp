@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "backend/all/make_backend.h"
 #include "formats/safetensors/safetensors_file.h"
@@ -36,6 +40,14 @@ std::unique_ptr<MemoryModelFile> with_head(const formats::ModelFile& model, cons
                      {tensor.bytes().begin(), tensor.bytes().end()});
   }
   both->set(spec->family + ".block_count", uint64_t{spec->blocks.size() + 1});
+  for (const char* name : {".attention.head_count_kv", ".feed_forward_length"}) {
+    const formats::MetaValue* of_blocks = both->meta(spec->family + name);
+    const auto* list = of_blocks == nullptr ? nullptr : std::get_if<formats::MetaArray>(of_blocks);
+    if (list == nullptr) continue;
+    auto longer = std::get<std::vector<int64_t>>(*list);
+    longer.push_back(std::ranges::max(longer));
+    both->set(spec->family + name, formats::MetaArray(std::move(longer)));
+  }
   both->set(spec->family + ".nextn_predict_layers", uint64_t{1});
   return both;
 }
@@ -79,6 +91,7 @@ INSTANTIATE_TEST_SUITE_P(families, PredictionOf,
                                            Published{"glm4_moe", "model.layers.3.enorm.weight"},
                                            Published{"ernie4_5_moe", "model.mtp_emb_norm.0.weight"},
                                            Published{"exaone_moe", "mtp.layers.0.self_attn.q_proj.weight"},
+                                           Published{"nemotron_h_moe", "mtp.layers.0.eh_proj.weight"},
                                            Published{"qwen2", "model.mtp_layers.0.input_proj.weight"}),
                          [](const auto& family) { return std::string(family.param.golden); });
 

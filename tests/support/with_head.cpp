@@ -19,6 +19,21 @@ void add_floats(MemoryModelFile& file, const std::string& name, const Shape& sha
   file.add_tensor(name, DType::kF32, shape, std::move(bytes));
 }
 
+// Of models whose blocks are one layer each: that of the last one that has any, behind its norm.
+void add_feed_forward(const formats::ModelFile& model, const model::ArchSpec& spec, const std::string& to,
+                      MemoryModelFile& head) {
+  size_t last = spec.blocks.size() - 1;
+  while (!spec.blocks[last].has_ffn()) --last;
+  const std::string from = "blk." + std::to_string(last) + ".";
+  for (const TensorView& tensor : model.tensors()) {
+    if (!tensor.name.starts_with(from)) continue;
+    std::string part(tensor.name.substr(from.size()));
+    if (part == "attn_norm.weight") part = "post_attention_norm.weight";
+    const auto bytes = tensor.bytes();
+    head.add_tensor(to + part, tensor.dtype, tensor.shape, {bytes.begin(), bytes.end()});
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<MemoryModelFile> make_head(const std::filesystem::path& path) {
@@ -39,11 +54,12 @@ std::unique_ptr<MemoryModelFile> make_head(const std::filesystem::path& path) {
     head->add_tensor(to + std::string(tensor.name.substr(from.size())), tensor.dtype, tensor.shape,
                      {bytes.begin(), bytes.end()});
   }
+  if (!spec->blocks[last].has_ffn()) add_feed_forward(**model, *spec, to, *head);
   const auto dim = static_cast<size_t>(spec->dim);
   std::vector<float> mixture(dim * 2 * dim);
   for (size_t i = 0; i < dim; ++i) mixture[i * 2 * dim + i] = mixture[i * 2 * dim + dim + i] = 0.5f;
   add_floats(*head, to + "nextn.eh_proj.weight", {2, {spec->dim, 2 * spec->dim}}, mixture);
-  for (const char* name : {"nextn.enorm.weight", "nextn.hnorm.weight"}) {
+  for (const char* name : {"nextn.enorm.weight", "nextn.hnorm.weight", "nextn.shared_head_norm.weight"}) {
     add_floats(*head, to + name, {1, {spec->dim}}, std::vector<float>(dim, 1.0f));
   }
   return head;

@@ -43,7 +43,7 @@ Result<void> read_groups(const Hparams& hparams, backend::MoeSpec& moe) {
                                    moe.n_groups_used * moe.group_size(), moe.n_groups_used));
   }
   const bool sums_two = moe.share == backend::ExpertShare::kSigmoid && moe.group_size() > 1;
-  moe.n_group_best = sums_two ? 2 : 1;
+  moe.n_group_best = sums_two && moe.n_groups > 1 ? 2 : 1;
   return {};
 }
 

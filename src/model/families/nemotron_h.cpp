@@ -23,8 +23,9 @@ namespace {
 using enum TensorRole;
 using nlohmann::json;
 
-// One norm for whatever the block is.
+// One norm for whatever the block is. A block for multi-token prediction attends and has experts behind another.
 constexpr std::array kNorms = {
+    TensorName{kFfnNorm, "blk.*.post_attention_norm.weight", kOptional},
     TensorName{kAttnNorm, "blk.*.attn_norm.weight"},
     TensorName{kFfnNorm, "blk.*.attn_norm.weight"},
 };
@@ -72,27 +73,27 @@ constexpr std::array kHubSparseOwn = {
     HubTensor{"blk.*.ffn_down.#.weight", "backbone.layers.*.mixer.experts.#.down_proj.weight"},
     HubTensor{"blk.*.ffn_up_shexp.weight", "backbone.layers.*.mixer.shared_experts.up_proj.weight"},
     HubTensor{"blk.*.ffn_down_shexp.weight", "backbone.layers.*.mixer.shared_experts.down_proj.weight"},
+    HubTensor{"blk.*.nextn.eh_proj.weight", "backbone.layers.*.eh_proj.weight"},
+    HubTensor{"blk.*.nextn.enorm.weight", "backbone.layers.*.enorm.weight"},
+    HubTensor{"blk.*.nextn.hnorm.weight", "backbone.layers.*.hnorm.weight"},
+    HubTensor{"blk.*.nextn.shared_head_norm.weight", "backbone.layers.*.final_layernorm.weight"},
+    HubTensor{"blk.*.post_attention_norm.weight", "backbone.layers.*.experts_norm.weight"},
 };
 constexpr auto kHubDenseTensors = join(kHubShared, kHubDenseOwn);
 constexpr auto kHubSparseTensors = join(kHubShared, kHubSparseOwn);
 
-// Of multi-token prediction.
-constexpr std::string_view kPrediction[] = {
-    "mtp.layers.*.enorm.weight",
-    "mtp.layers.*.hnorm.weight",
-    "mtp.layers.*.eh_proj.weight",
-    "mtp.layers.*.norm.weight",
-    "mtp.layers.*.final_layernorm.weight",
-    "mtp.layers.*.mixer.q_proj.weight",
-    "mtp.layers.*.mixer.k_proj.weight",
-    "mtp.layers.*.mixer.v_proj.weight",
-    "mtp.layers.*.mixer.o_proj.weight",
-    "mtp.layers.*.mixer.gate.weight",
-    "mtp.layers.*.mixer.gate.e_score_correction_bias",
-    "mtp.layers.*.mixer.experts.#.up_proj.weight",
-    "mtp.layers.*.mixer.experts.#.down_proj.weight",
-    "mtp.layers.*.mixer.shared_experts.up_proj.weight",
-    "mtp.layers.*.mixer.shared_experts.down_proj.weight",
+// Of a block for multi-token prediction, whose two layers are numbered apart.
+constexpr HubRename kPrediction[] = {
+    {"mtp.layers.0.enorm.weight", "backbone.layers.*.enorm.weight"},
+    {"mtp.layers.0.hnorm.weight", "backbone.layers.*.hnorm.weight"},
+    {"mtp.layers.0.eh_proj.weight", "backbone.layers.*.eh_proj.weight"},
+    {"mtp.layers.0.norm.weight", "backbone.layers.*.norm.weight"},
+    {"mtp.layers.1.norm.weight", "backbone.layers.*.experts_norm.weight"},
+    {"mtp.layers.1.final_layernorm.weight", "backbone.layers.*.final_layernorm.weight"},
+    {"mtp.layers.1.mixer.gate.", "backbone.layers.*.mixer.gate."},
+    {"mtp.layers.1.mixer.experts.", "backbone.layers.*.mixer.experts."},
+    {"mtp.layers.1.mixer.shared_experts.", "backbone.layers.*.mixer.shared_experts."},
+    {"mtp.layers.0.mixer.", "backbone.layers.*.mixer."},
 };
 
 constexpr SsmNames kNames = {"mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size", "conv_kernel",
@@ -127,7 +128,7 @@ Result<void> refuse_unless(const HubConfig& config, const char* key, const json&
                                                    key, formats::in_quotes(config[key].dump()), wanted.dump()));
 }
 
-// Zeros for blocks of another kind.
+// Zeros for blocks of another kind. Blocks for multi-token prediction, of both kinds, stand behind them.
 Result<void> read_blocks(const HubConfig& config, std::string_view prefix, char ffn_letter, uint64_t ffn_dim,
                          formats::MetaList& metadata) {
   const std::string pattern = pattern_of(config);
@@ -147,7 +148,12 @@ Result<void> read_blocks(const HubConfig& config, std::string_view prefix, char 
     kv_heads.push_back(letter == '*' ? static_cast<int64_t>(n_kv_heads) : 0);
     ffn_dims.push_back(letter == ffn_letter ? static_cast<int64_t>(ffn_dim) : 0);
   }
-  metadata.add(fmt::format("{}.block_count", prefix), static_cast<uint64_t>(pattern.size()));
+  CANDOR_ASSIGN(const std::optional<double> n_prediction, hub_number(config, "num_nextn_predict_layers"));
+  for (double i = 0.0; i < std::min(n_prediction.value_or(0.0), static_cast<double>(kMaxLayers)); ++i) {
+    kv_heads.push_back(static_cast<int64_t>(n_kv_heads));
+    ffn_dims.push_back(static_cast<int64_t>(ffn_dim));
+  }
+  metadata.add(fmt::format("{}.block_count", prefix), static_cast<uint64_t>(kv_heads.size()));
   metadata.add(fmt::format("{}.attention.head_count_kv", prefix), formats::MetaArray(std::move(kv_heads)));
   metadata.add(fmt::format("{}.feed_forward_length", prefix), formats::MetaArray(std::move(ffn_dims)));
   return {};
@@ -184,7 +190,6 @@ Result<void> read_hub_sparse(const HubConfig& config, std::string_view prefix, f
   CANDOR_ASSIGN(const uint64_t shared, require_hub_size(config, "moe_shared_expert_intermediate_size"));
   CANDOR_TRY(read_hub_grouped(config, prefix, metadata, backend::ExpertShare::kSigmoid));
   metadata.add(fmt::format("{}.expert_shared_feed_forward_length", prefix), shared);
-  metadata.add(fmt::format("{}.nextn_predict_layers", prefix), uint64_t{0});  // named otherwise, and left out
   CANDOR_TRY(read_blocks(config, prefix, 'E', ffn_dim, metadata));
   return read_hub(config, prefix, metadata);
 }
@@ -217,7 +222,6 @@ constexpr HubForm kDenseHub[] = {{.model_type = "nemotron_h",
                                   .architecture = "NemotronHForCausalLM",
                                   .activation = "",
                                   .tensors = kHubDenseTensors,
-                                  .ignored = kPrediction,
                                   .read = read_hub_dense,
                                   .write = write_hub,
                                   .reads = is_dense,
@@ -226,11 +230,11 @@ constexpr HubForm kSparseHub[] = {{.model_type = "nemotron_h",
                                    .architecture = "NemotronHForCausalLM",
                                    .activation = "",
                                    .tensors = kHubSparseTensors,
-                                   .ignored = kPrediction,
                                    .read = read_hub_sparse,
                                    .write = write_hub_sparse,
                                    .reads = has_experts,
-                                   .has_own_kinds = true}};
+                                   .has_own_kinds = true,
+                                   .prediction = kPrediction}};
 
 Result<ArchSpec> read(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms, read_attention_of_some, 0));
@@ -258,6 +262,7 @@ Result<ArchSpec> read_sparse(const formats::ModelFile& file) {
   CANDOR_TRY(hparams.refuse_unless_zero({"leading_dense_block_count", "moe_latent_size"}));
   CANDOR_ASSIGN(ArchSpec spec, read(hparams));
   CANDOR_ASSIGN(const int32_t shared_dim, hparams.require_int("expert_shared_feed_forward_length", {1, kMaxWidth}));
+  spec.has_layer_norm_prediction = true;
   ArchSpec sparse = spec;
   CANDOR_TRY(add_grouped_experts(hparams, sparse));
   backend::MoeSpec moe = sparse.blocks.front().ffn.moe;

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
+#include <variant>
 
 namespace candor::model {
 namespace {
@@ -56,6 +58,16 @@ std::string name_apart(const std::string& name, const HubForm& form, uint64_t n_
     if (found && found->number >= n_layers) return filled(row.hub, found->number - n_layers, found->rest);
   }
   return name;
+}
+
+uint64_t count_layers(std::string_view prefix, const formats::MetaList& metadata) {
+  const auto count = [&](const char* name) {
+    const formats::MetaValue* value = metadata.find(fmt::format("{}.{}", prefix, name));
+    const auto* number = value == nullptr ? nullptr : std::get_if<uint64_t>(value);
+    return number == nullptr ? uint64_t{0} : *number;
+  };
+  const uint64_t n_blocks = count("block_count");
+  return n_blocks - std::min(n_blocks, count("nextn_predict_layers"));
 }
 
 void count_prediction(std::string_view prefix, uint64_t n_layers, uint64_t n_blocks, formats::MetaList& metadata) {

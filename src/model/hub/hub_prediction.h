@@ -18,6 +18,8 @@ uint64_t put_behind(std::string& name, const HubForm& form, uint64_t n_layers);
 // Back: the checkpoint's name of a tensor that may be of such a block.
 std::string name_apart(const std::string& name, const HubForm& form, uint64_t n_layers);
 
+// Of metadata that has no such blocks, or counts them too.
+uint64_t count_layers(std::string_view prefix, const formats::MetaList& metadata);
 // As GGUF files say how many of the blocks, which they count too, are for prediction.
 void count_prediction(std::string_view prefix, uint64_t n_layers, uint64_t n_blocks, formats::MetaList& metadata);
 

@@ -181,7 +181,7 @@ class HubReader {
 
   Result<void> map_tensors(const FamilyForm& chosen) {
     std::deque<TensorView> tensors;
-    CANDOR_ASSIGN(const uint64_t n_layers, hub_count(*config_, "num_hidden_layers"));
+    const uint64_t n_layers = count_layers(chosen.family->name, file_->metadata_);
     uint64_t n_prediction = 0;
     const std::string_view stem = missing_stem(*form_, file_->shards_);
     for (const SafetensorsFile& shard : file_->shards_) {
