@@ -34,10 +34,10 @@ struct DraftsOptions {
   bool json = false;
 };
 
-std::string drafter_of(const ModelInfo& info, const EngineOptions& engine) {
+std::string drafter_of(const ModelInfo& info) {
   if (!info.draft_path.empty()) return info.draft_path.filename().string();
-  if (info.draft_parameters > 0) return "the model's own head";
-  return engine.speculation == Speculation::kNgram ? "n-grams of the text, which cost nothing" : "";
+  if (info.drafter == "head") return "the model's own head";
+  return info.drafter == "ngram" ? "n-grams of the text, which cost nothing" : "";
 }
 
 Json costs_json(const StepCosts& costs) {
@@ -91,7 +91,7 @@ int bench_drafts(const DraftsOptions& options) {
   const auto engine = Engine::open(opened);
   if (!engine) return say_error(engine.error().message), exit_code(engine.error());
   const ModelInfo& info = (*engine)->info();
-  const std::string drafter = drafter_of(info, opened);
+  const std::string drafter = drafter_of(info);
   if (drafter.empty()) {
     return say_error(
                "nothing drafts for this model: it has no head for multi-token prediction; name a smaller model "

@@ -84,8 +84,10 @@ class Page {
                         info_.kv_blocks, info_.kv_block_tokens, info_.kv_type, format_bytes(info_.kv_bytes),
                         trace_.summary.usage.cached_tokens);
     if (info_.draft_parameters > 0)
-      out_ += fmt::format("  drafts: {}, {} parameters\n", info_.draft_path.filename().string(),
-                          format_count(info_.draft_parameters));
+      out_ += fmt::format(
+          "  drafts: {}, {} parameters\n",
+          info_.draft_path.empty() ? std::string("the model's own head") : info_.draft_path.filename().string(),
+          format_count(info_.draft_parameters));
     heading(4, "the last vector to one number a token of the vocabulary");
     shape("norm, output projection", fmt::format("1 x 1 x {}", info_.n_vocab),
           fmt::format("the last row of 1 x {} x {}", n, info_.n_vocab));

@@ -64,7 +64,8 @@ struct ModelInfo {
   std::uint64_t file_bytes = 0;
   std::uint64_t weight_bytes = 0;      // as packed by the backend
   std::uint64_t kv_bytes = 0;          // allocated for K/V
-  std::filesystem::path draft_path{};  // of the draft model, where there is one
+  std::string drafter{};               // "model", "head", "ngram"; empty: nothing is drafted
+  std::filesystem::path draft_path{};  // of the draft model or head, where it has a file of its own
   std::int64_t draft_parameters = 0;
   std::int64_t n_parameters = 0;
   std::int64_t used_parameters = 0;       // that one token computes with: of experts those that it goes to

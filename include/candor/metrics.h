@@ -38,6 +38,8 @@ struct EngineMetrics {
   std::array<std::uint64_t, kFinishReasons> n_finished{};  // choices, by FinishReason
   std::uint64_t n_refused = 0;                             // by submit()
   std::uint64_t n_overloaded = 0;                          // of them, because the engine was full
+  std::uint64_t n_drafted = 0;                             // tokens, of requests that ended
+  std::uint64_t n_accepted = 0;                            // of them
   // Exceptions that were met and ended what they were met in: of callbacks, and where memory ran out. Each is a mistake
   // in a callback, or a lack of memory.
   std::uint64_t n_faults = 0;

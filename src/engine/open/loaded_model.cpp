@@ -229,7 +229,9 @@ ModelInfo describe(const LoadedModel& loaded) {
   info.fim = find_fim_tokens(*loaded.file, *loaded.tokenizer);
   const auto ends = loaded.tokenizer->end_tokens();
   info.end_tokens.assign(ends.begin(), ends.end());
+  if (loaded.options.speculation == Speculation::kNgram) info.drafter = "ngram";
   if (loaded.draft) {
+    info.drafter = loaded.draft->is_head ? "head" : "model";
     info.draft_path = loaded.options.draft_path;
     info.draft_parameters = loaded.draft->model->n_parameters();
   }

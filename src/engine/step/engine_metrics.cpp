@@ -35,6 +35,8 @@ void MetricStore::record(const RequestSummary& summary) {
   if (summary.timings.itl_mean_ms > 0) tpot_ns.record(to_ns(summary.timings.itl_mean_ms));
   if (summary.usage.completion_tokens > 0) ttft_ns.record(to_ns(summary.timings.ttft_ms));
   prompt_tokens.record(static_cast<uint64_t>(summary.usage.prompt_tokens));
+  n_drafted.add(static_cast<uint64_t>(summary.usage.drafted_tokens));
+  n_accepted.add(static_cast<uint64_t>(summary.usage.accepted_tokens));
   completion_tokens.record(static_cast<uint64_t>(summary.usage.completion_tokens));
 }
 
@@ -53,6 +55,8 @@ EngineMetrics MetricStore::snapshot() const {
   metrics.n_refused = n_refused.value();
   metrics.n_overloaded = n_overloaded.value();
   metrics.n_faults = n_faults.value();
+  metrics.n_drafted = n_drafted.value();
+  metrics.n_accepted = n_accepted.value();
   return metrics;
 }
 

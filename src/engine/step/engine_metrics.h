@@ -13,7 +13,7 @@ struct MetricStore {
   obs::Histogram queue_ns, ttft_ns, e2e_ns, itl_ns, tpot_ns, step_ns;
   obs::Histogram prompt_tokens, completion_tokens, step_rows;
   std::array<obs::Counter, kFinishReasons> n_finished;
-  obs::Counter n_refused, n_overloaded, n_faults;
+  obs::Counter n_refused, n_overloaded, n_faults, n_drafted, n_accepted;
 
   // A request ended.
   void record(const RequestSummary& summary);

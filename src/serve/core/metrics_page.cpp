@@ -43,6 +43,18 @@ void add_engine(const EngineStats& stats, MetricsText& families) {
   families.gauge("candor_checkpoints", "Recurrent states kept for prefixes", n(stats.checkpoints));
 }
 
+// By who makes them; callers' predictions count with them.
+void add_drafts(const EngineMetrics& seen, const ModelInfo& info, MetricsText& families) {
+  if (info.drafter.empty()) return;
+  const MetricLabels labels = {{"drafter", info.drafter}};
+  families.counter("candor_drafted_tokens_total", "Tokens that were drafted, of requests that ended",
+                   static_cast<double>(seen.n_drafted), labels);
+  families.counter("candor_accepted_tokens_total", "Of them, those that the model said too",
+                   static_cast<double>(seen.n_accepted), labels);
+  families.gauge("candor_draft_seconds", "What one draft costs, measured when the model was loaded",
+                 info.costs.draft_ms * 1e-3);
+}
+
 void add_disk_cache(const DiskCacheStats& stats, MetricsText& families) {
   if (!stats.is_on) return;
   const auto n = [](auto value) { return static_cast<double>(value); };
@@ -93,6 +105,7 @@ std::string MetricsPage::text(std::span<const ModelFigures> models, bool is_name
     n_engine_faults += static_cast<int64_t>(seen.n_faults);
     if (is_named) families.use_labels({{"model", model.name}});
     add_engine(model.engine.stats(), families);
+    add_drafts(seen, model.engine.info(), families);
     add_disk_cache(model.engine.disk_cache(), families);
     add_distributions(seen, families);
     if (model.read_limit <= 0 || seen.step_ms.sum <= 0) continue;
