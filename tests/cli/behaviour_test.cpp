@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "apps/bench/draft_gains.h"
 #include "program.h"
 #include "support/shared_data.h"
 
@@ -282,6 +283,32 @@ TEST(command, bench_generate_draws_what_it_measured) {
       run_candor({"bench", "generate", "--prompt", "16", "--new", "1", "-r", "1", "--svg", "/nowhere/a.svg"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_NE(refused.err.find("can't write /nowhere/a.svg"), std::string::npos) << refused.err;
+}
+
+TEST(command, bench_drafts_says_what_they_gain) {
+  const RunResult result = run_candor({"bench", "drafts", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json.at("draft"), "mtp-pocket-q8_0.gguf");
+  EXPECT_EQ(json.at("gains").size(), 3u);
+  EXPECT_EQ(json.at("gains")[0].at("gains").size(), 6u);
+  EXPECT_NE(run_candor({"bench", "drafts"}).out.find("times as fast as without drafts"), std::string::npos);
+  const RunResult refused = run_candor({"bench", "drafts", "--speculate", "off"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("nothing drafts for this model"), std::string::npos) << refused.err;
+}
+
+// By hand: a step takes 10 ms, each row more 1, and a draft 2.
+TEST(draft_gains, follow_from_costs) {
+  const StepCosts costs{.points = {{1, 10.0}, {101, 110.0}}, .draft_ms = 2.0};
+  const auto gain = [&](double acceptance) { return apps::best_gain(costs, {1, 0, acceptance}); };
+  EXPECT_EQ(gain(0.2).n_drafts, 0);  // 1.2 tokens in 13 ms
+  EXPECT_EQ(gain(0.2).ratio, 1.0);
+  EXPECT_EQ(gain(0.5).n_drafts, 1);  // 1.5 in 13; 1.75 in 16
+  EXPECT_NEAR(gain(0.5).ratio, 1.5 * 10 / 13, 1e-9);
+  EXPECT_EQ(gain(1.0).n_drafts, 15);
+  EXPECT_NEAR(gain(1.0).ratio, 16.0 * 10 / 55, 1e-9);
+  EXPECT_EQ(apps::best_gain({}, {1, 0, 0.9}).n_drafts, 0);
 }
 
 TEST(command, the_environment_sets_long_options) {

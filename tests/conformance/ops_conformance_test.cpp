@@ -351,13 +351,13 @@ LinearCase make_linear_case(DType dtype, int32_t n_rows) {
 }
 
 // Two terms, of which the second has a bias and maybe another encoding.
-std::vector<float> run_linear(Rig rig, const LinearCase& c, int32_t n_rows, int result) {
+std::vector<float> run_linear(Rig rig, const LinearCase& c, int32_t n_rows, int result, int32_t n_first = kOut) {
   const auto& input = rig.upload_rows(c.inputs, kIn);
   const auto& weight = rig.upload(c.weight.view(), WeightRole::kLinear);
   const auto& other = rig.upload(c.other.view(), WeightRole::kLinear);
   const auto& bias = rig.upload(c.bias.view(), WeightRole::kVector);
   rig.reserve(4, kIn, n_rows);
-  const Activation dst[3] = {{1, n_rows, kOut}, {2, n_rows, kOut}, {3, n_rows, kOut}};
+  const Activation dst[3] = {{1, n_rows, n_first}, {2, n_rows, kOut}, {3, n_rows, kOut}};
   return rig.run(n_rows, [&] {
     rig.ops().run(op::Embed{{0, n_rows, kIn}, &input, 1.0f});
     const backend::LinearTerm terms[] = {
@@ -395,6 +395,21 @@ TEST(linear, terms_of_other_types_and_biases_in_one_call_give_what_they_give_alo
     std::vector<float> bias(kOut);
     decode_row(c.bias.view(), 0, bias.data());
     for (size_t i = 0; i < plain.size(); ++i) ASSERT_EQ(biased[i], plain[i] + bias[i % kOut]);
+  }
+}
+
+TEST(linear, the_first_outputs_alone_are_those_of_all) {
+  constexpr int32_t kFirst = 16;
+  for (const DType dtype : {DType::kQ8_0, DType::kQ4_K, DType::kQ6_K, DType::kBF16, DType::kF32}) {
+    for (const bool is_reference : {false, true}) {
+      const LinearCase c = make_linear_case(dtype, 5);
+      const std::vector<float> all = run_linear(is_reference ? reference_rig() : cpu_rig(2), c, 5, 0);
+      const std::vector<float> first = run_linear(is_reference ? reference_rig() : cpu_rig(2), c, 5, 0, kFirst);
+      ASSERT_EQ(first.size(), size_t{5 * kFirst});
+      for (size_t i = 0; i < first.size(); ++i) {
+        ASSERT_EQ(first[i], all[i / kFirst * kOut + i % kFirst]) << dtype_info(dtype).name << " " << i;
+      }
+    }
   }
 }
 

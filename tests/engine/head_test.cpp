@@ -185,6 +185,25 @@ TEST_F(HeadTest, heads_that_are_not_this_models_are_refused) {
   });
 }
 
+// Of which the head guesses the first tokens alone, and the model says others too.
+TEST_F(HeadTest, a_large_vocabulary_is_drafted_from_its_beginning) {
+  testing::TinyModelOptions large = tiny_options();
+  large.vocab = 33'000;
+  options_.model_path = tiny_path(large);
+  plain_ = testing::open_or_fail(options_);
+  head_path_ = testing::write_head(options_.model_path, folder_.path() / "large.gguf");
+  const auto drafting = open_with_head();
+  int64_t n_drafted = 0;
+  for (const size_t i : {size_t{0}, size_t{1}, size_t{4}}) {
+    Request request = requests()[i];
+    if (i == 0) request.sampling.logit_bias = {{.token = 32'900, .bias = 30.0}};
+    const Completion found = complete(*drafting, request);
+    testing::expect_same(found, complete(*plain_, request), "request " + std::to_string(i));
+    n_drafted += found.summary.usage.drafted_tokens;
+  }
+  EXPECT_GT(n_drafted, 10);
+}
+
 TEST_F(HeadTest, a_head_alone_is_no_model) {
   options_.model_path = head_path_;
   const auto engine = Engine::open(options_);
