@@ -6,6 +6,7 @@
 #include "quantize/recipe.h"
 #include "quantize/search.h"
 #include "tensor/encode.h"
+#include "tensor/quant/mxfp4.h"
 #include "tensor/quant/w8a8.h"
 
 namespace candor::quantize {
@@ -44,6 +45,9 @@ TEST(search, loses_less_than_scales_from_extremes) {
                                      {DType::kQ6_K, 0.98},
                                      {DType::kQ4_0, 0.95},
                                      {DType::kQ5_0, 0.98},
+                                     {DType::kIQ4_NL, 0.95},
+                                     {DType::kIQ4_XS, 0.95},
+                                     {DType::kMXFP4, 0.98},
                                      {DType::kIQ2_XXS, 0.95},
                                      {DType::kIQ2_XS, 0.95},
                                      {DType::kIQ2_S, 0.95},
@@ -58,8 +62,8 @@ TEST(search, loses_less_than_scales_from_extremes) {
 TEST(search, blocks_of_zeros_of_one_value_and_of_huge_ones_decode_to_finite_numbers) {
   for (const float value : {0.0f, 1.0f, -3.5f, 1e-30f, 1e4f}) {
     const std::vector<float> row(256, value);
-    for (const DType dtype :
-         {DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kQ4_0, DType::kIQ3_S}) {
+    for (const DType dtype : {DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kQ4_0,
+                              DType::kIQ4_NL, DType::kIQ4_XS, DType::kIQ3_S}) {
       const double error = squared_error(dtype, row, true);
       const double share = dtype == DType::kIQ3_S ? 0.2 : 0.05;  // its grid lacks most vectors of one value
       EXPECT_LE(error, 256 * std::pow(share * static_cast<double>(std::fabs(value)) + 1e-12, 2))
@@ -73,7 +77,8 @@ TEST(search, errors_of_columns_that_matter_count) {
   const std::vector<float> row = random_row(256 * 16, 3);
   std::vector<float> importance(row.size(), 1.0f);
   for (size_t i = 0; i < row.size(); i += 4) importance[i] = 100.0f;
-  for (const DType dtype : {DType::kQ3_K, DType::kQ4_K, DType::kIQ2_XXS, DType::kIQ3_S}) {
+  for (const DType dtype :
+       {DType::kQ3_K, DType::kQ4_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kIQ2_XXS, DType::kIQ3_S}) {
     double errors[2] = {};
     for (const bool is_told : {false, true}) {
       std::vector<std::byte> bytes(row_bytes(dtype_info(dtype), static_cast<int64_t>(row.size())));
@@ -119,6 +124,27 @@ TEST(recipe, int8_by_channel_is_for_blocks_and_keeps_scales_of_32_for_head_and_e
   EXPECT_EQ(type("token_embd.weight", {2, {64, 96}}), DType::kQ8_0);
   EXPECT_EQ(type("blk.0.ffn_down.weight", {2, {64, 20}}), DType::kF16);
   EXPECT_EQ(type("blk.0.ffn_down.weight", {2, {64, quant::kMostW8A8Elements + 32}}), DType::kQ8_0);
+}
+
+TEST(recipe, fp4_is_for_experts_and_for_the_blocks_of_models_without) {
+  const Recipe recipe = *find_recipe("mxfp4");
+  const auto type = [&](std::string_view name, int32_t n_experts) {
+    return type_for(recipe, {}, {.n_experts = n_experts}, view_of(name, {2, {64, 96}}));
+  };
+  EXPECT_EQ(type("blk.0.ffn_up_exps.weight", 4), DType::kMXFP4);
+  EXPECT_EQ(type("blk.0.attn_q.weight", 4), DType::kQ8_0);
+  EXPECT_EQ(type("blk.0.attn_q.weight", 0), DType::kMXFP4);
+  EXPECT_EQ(type("output.weight", 0), DType::kQ8_0);
+  EXPECT_EQ(type("token_embd.weight", 0), DType::kQ8_0);
+}
+
+// What a checkpoint has in this type stays as it is.
+TEST(search, fp4_finds_the_exponent_that_loses_nothing) {
+  std::vector<float> row(64);
+  for (size_t i = 0; i < row.size(); ++i) {
+    row[i] = std::ldexp(static_cast<float>(quant::kFp4TwiceValues[i % 16]), i < 32 ? -7 : 3);
+  }
+  EXPECT_EQ(squared_error(DType::kMXFP4, row, true), 0.0);
 }
 
 TEST(recipe, overrides_win_the_last_first) {

@@ -21,6 +21,7 @@ constexpr Recipe kRecipes[] = {
     {"IQ2_XXS", DType::kIQ2_XXS, 19}, {"IQ2_XS", DType::kIQ2_XS, 20}, {"IQ2_S", DType::kIQ2_S, 28},
     {"IQ3_XXS", DType::kIQ3_XXS, 23}, {"IQ3_S", DType::kIQ3_S, 26},   {"IQ4_XS", DType::kIQ4_XS, 30},
     {"IQ4_NL", DType::kIQ4_NL, 25},   {"TQ1_0", DType::kTQ1_0, 36},   {"TQ2_0", DType::kTQ2_0, 37},
+    {"MXFP4", DType::kMXFP4, 38},
 };
 
 std::string upper(std::string_view text) {
@@ -177,12 +178,12 @@ DType type_for(const Recipe& recipe, std::span<const Override> overrides, const 
   }
   if (is_float(recipe.dtype)) return recipe.dtype;
   const bool is_head = tensor.name == "output.weight" || (shape.is_tied && tensor.name == "token_embd.weight");
-  if (is_head && has_few_bits(recipe.dtype)) {
-    return fitting(DType::kQ6_K, row);
-  }
-  // One scale for the whole final row costs more accuracy than it gains time: a step reads one matrix of these.
   const bool is_table = is_head || tensor.name == "token_embd.weight";
-  if (is_table && recipe.dtype == DType::kW8A8) return fitting(DType::kQ8_0, row);
+  const bool is_fp4 = recipe.dtype == DType::kMXFP4;
+  if (is_fp4 && shape.n_experts > 0 && !has(tensor.name, "_exps.")) return fitting(DType::kQ8_0, row);
+  // One scale for the whole final row costs more accuracy than it gains time: a step reads one matrix of these.
+  if (is_table && (is_fp4 || recipe.dtype == DType::kW8A8)) return fitting(DType::kQ8_0, row);
+  if (is_head && has_few_bits(recipe.dtype)) return fitting(DType::kQ6_K, row);
   return fitting(is_mixed(recipe.dtype) ? mixed_type(recipe.dtype, shape, tensor.name) : recipe.dtype, row);
 }
 

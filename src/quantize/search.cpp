@@ -11,6 +11,8 @@
 #include "tensor/quant/block_math.h"
 #include "tensor/quant/iq2.h"
 #include "tensor/quant/iq3.h"
+#include "tensor/quant/iq4.h"
+#include "tensor/quant/mxfp4.h"
 #include "tensor/quant/q2_k.h"
 #include "tensor/quant/q3_k.h"
 #include "tensor/quant/q4_0.h"
@@ -195,25 +197,58 @@ quant::AffineLevels search_affine_levels(Source src) {
   return levels;
 }
 
-// x = scale * q, q in [lo, -lo - 1]: what scales lose.
-template <int n>
-Four symmetric_loss(const Group<n>& g, Four scale, float lo) {
+// What a scale multiplies: integers from lo to -lo - 1.
+template <int lo>
+struct Integers {
+  static constexpr float kExtreme = lo;  // what the largest magnitude becomes where nothing is searched
+  static constexpr float kStep = 0.1f;   // between extremes that are tried
+  static Four nearest(Four x) { return nearest_codes(x, lo, -lo - 1.0f); }
+};
+
+// Or the values of a table, found by the nearest half of an integer.
+template <const auto& values>
+struct Table {
+  static constexpr int kLow = *std::ranges::min_element(values);
+  static constexpr int kHigh = *std::ranges::max_element(values);
+  static constexpr float kExtreme = kLow;
+  static constexpr float kStep = 1.0f;
+  static constexpr auto kNearest = [] {
+    std::array<float, 2 * (kHigh - kLow) + 1> nearest{};
+    for (int half = 2 * kLow; half <= 2 * kHigh; ++half) {
+      const auto distance = [half](int value) { return 2 * value < half ? half - 2 * value : 2 * value - half; };
+      int best = values[0];
+      for (const int value : values) best = distance(value) < distance(best) ? value : best;
+      nearest[static_cast<size_t>(half - 2 * kLow)] = static_cast<float>(best);
+    }
+    return nearest;
+  }();
+  static Four nearest(Four x) {
+    const Four half = (platform::clamped(x, four(kLow), four(kHigh)) - static_cast<float>(kLow)) * 2.0f + 0.5f;
+    Four found;
+    for (int c = 0; c < 4; ++c) found[c] = kNearest[static_cast<size_t>(static_cast<int>(half[c]))];
+    return found;
+  }
+};
+
+// x = scale * q, q one of the codes: what scales lose.
+template <class Codes, int n>
+Four symmetric_loss(const Group<n>& g, Four scale) {
   const Four inverse = inverse_or_zero(scale);
   Four loss{};
   for (int i = 0; i < n; ++i) {
-    const Four error = scale * nearest_codes(g.x[i] * inverse, lo, -lo - 1.0f) - g.x[i];
+    const Four error = scale * Codes::nearest(g.x[i] * inverse) - g.x[i];
     loss += g.w[i] * error * error;
   }
   return loss;
 }
 
 // The least-squares scales for the codes that `scale` gives.
-template <int n>
-Four refit(const Group<n>& g, Four scale, float lo) {
+template <class Codes, int n>
+Four refit(const Group<n>& g, Four scale) {
   const Four inverse = inverse_or_zero(scale);
   Four qq{}, qx{};
   for (int i = 0; i < n; ++i) {
-    const Four q = nearest_codes(g.x[i] * inverse, lo, -lo - 1.0f);
+    const Four q = Codes::nearest(g.x[i] * inverse);
     const Four weighted = g.w[i] * q;
     qq += weighted * q;
     qx += weighted * g.x[i];
@@ -221,20 +256,21 @@ Four refit(const Group<n>& g, Four scale, float lo) {
   return qq > four(0.0f) ? qx / qq : scale;
 }
 
-template <int n>
-float search_symmetric(const Group<n>& g, const float* x, int lo_code) {
+template <class Codes, int n>
+float search_symmetric(const Group<n>& g, const float* x) {
   constexpr int kSteps = 12;
-  const float lo = static_cast<float>(lo_code);
   const float extreme = quant::largest_magnitude({x, n});
-  float best = extreme / lo;
+  float best = extreme / Codes::kExtreme;
   if (extreme == 0.0f) return best;
-  float best_loss = symmetric_loss(g, four(best), lo)[0];
+  float best_loss = symmetric_loss<Codes>(g, four(best))[0];
   for (const float sign : {1.0f, -1.0f}) {
     for (int step = -kSteps; step <= kSteps; step += 4) {
       Four scale;
-      for (int c = 0; c < 4; ++c) scale[c] = sign * extreme / (lo + 0.1f * static_cast<float>(step + c));
-      const Four candidates = refit(g, scale, lo);
-      const Four losses = symmetric_loss(g, candidates, lo);
+      for (int c = 0; c < 4; ++c) {
+        scale[c] = sign * extreme / (Codes::kExtreme + Codes::kStep * static_cast<float>(step + c));
+      }
+      const Four candidates = refit<Codes>(g, scale);
+      const Four losses = symmetric_loss<Codes>(g, candidates);
       for (int c = 0; c < 4; ++c) {
         if (!(losses[c] < best_loss)) continue;
         best = candidates[c];
@@ -245,19 +281,19 @@ float search_symmetric(const Group<n>& g, const float* x, int lo_code) {
   return best;
 }
 
-template <int lo, int level_min>
+template <class Codes, int level_min, size_t n_groups>
 quant::SymmetricLevels search_symmetric_levels(Source src) {
-  constexpr size_t kGroups = 16;
-  std::array<Group<16>, kGroups> groups;
-  std::array<float, kGroups> fits{};
-  for (size_t j = 0; j < kGroups; ++j) {
-    groups[j] = weigh<16>(src.from(16 * j));
-    fits[j] = search_symmetric(groups[j], src.x + 16 * j, lo);
+  constexpr int kGroup = kSuperBlock / n_groups;
+  std::array<Group<kGroup>, n_groups> groups;
+  std::array<float, n_groups> fits{};
+  for (size_t j = 0; j < n_groups; ++j) {
+    groups[j] = weigh<kGroup>(src.from(kGroup * j));
+    fits[j] = search_symmetric<Codes>(groups[j], src.x + kGroup * j);
   }
   quant::SymmetricLevels levels;
   levels.d = f32_to_f16(quant::largest_magnitude(fits) / static_cast<float>(level_min));
   const float d = f16_to_f32(levels.d);
-  for (size_t j = 0; j < kGroups; ++j) {
+  for (size_t j = 0; j < n_groups; ++j) {
     const int middle = round_clamped(fits[j] * quant::inverse_or_zero(d), level_min, -level_min - 1);
     std::array<int, 4> near{};
     Four scales{};
@@ -265,7 +301,7 @@ quant::SymmetricLevels search_symmetric_levels(Source src) {
       near[static_cast<size_t>(c)] = std::clamp(middle - 1 + c % 3, level_min, -level_min - 1);
       scales[c] = d * static_cast<float>(near[static_cast<size_t>(c)]);
     }
-    const Four losses = symmetric_loss(groups[j], scales, static_cast<float>(lo));
+    const Four losses = symmetric_loss<Codes>(groups[j], scales);
     int best = 0;
     for (int c = 1; c < 3; ++c) best = losses[c] < losses[best] ? c : best;
     levels.scales[j] = near[static_cast<size_t>(best)];
@@ -283,23 +319,43 @@ void encode(Source src, quant::BlockQ5_K& block) {
   quant::fill_block(src.x, search_affine_levels<8, 31, 63>(src), block);
 }
 void encode(Source src, quant::BlockQ3_K& block) {
-  quant::fill_block(src.x, search_symmetric_levels<-4, -32>(src), block);
+  quant::fill_block(src.x, search_symmetric_levels<Integers<-4>, -32, 16>(src), block);
 }
 void encode(Source src, quant::BlockQ6_K& block) {
-  quant::fill_block(src.x, search_symmetric_levels<-32, -128>(src), block);
+  quant::fill_block(src.x, search_symmetric_levels<Integers<-32>, -128, 16>(src), block);
 }
 
 // One f16 scale for 32: codes are chosen for the scale as it will be read.
-template <int lo, class Block>
+template <class Codes, class Block>
 void encode_single(Source src, Block& block) {
-  const float scale = search_symmetric(weigh<Block::kElements>(src), src.x, lo);
+  const float scale = search_symmetric<Codes>(weigh<Block::kElements>(src), src.x);
   quant::fill_block(src.x, f16_to_f32(f32_to_f16(scale)), block);
 }
 void encode(Source src, quant::BlockQ4_0& block) {
-  encode_single<-8>(src, block);
+  encode_single<Integers<-8>>(src, block);
 }
 void encode(Source src, quant::BlockQ5_0& block) {
-  encode_single<-16>(src, block);
+  encode_single<Integers<-16>>(src, block);
+}
+
+void encode(Source src, quant::BlockIQ4_NL& block) {
+  encode_single<Table<quant::kIq4Values>>(src, block);
+}
+void encode(Source src, quant::BlockIQ4_XS& block) {
+  quant::fill_block(src.x, search_symmetric_levels<Table<quant::kIq4Values>, -32, 8>(src), block);
+}
+
+// The exponents next to the one that holds the largest magnitude: smaller ones cut it off, and say the others better.
+void encode(Source src, quant::BlockMXFP4& block) {
+  quant::encode_block(src.x, block);
+  const int plain = block.e;
+  Four scales;
+  const auto near = [plain](int c) { return static_cast<uint8_t>(std::clamp(plain + (c == 3 ? 1 : -c), 0, 254)); };
+  for (int c = 0; c < 4; ++c) scales[c] = quant::half_e8m0(near(c));
+  const Four losses = symmetric_loss<Table<quant::kFp4TwiceValues>>(weigh<quant::BlockMXFP4::kElements>(src), scales);
+  int best = 0;
+  for (int c = 1; c < 4; ++c) best = losses[c] < losses[best] ? c : best;
+  if (best != 0) quant::fill_block(src.x, near(best), block);
 }
 
 template <quant::GridBlock Block>
@@ -337,6 +393,12 @@ void encode_searched(DType dtype, const float* x, const float* importance, int64
       return encode_blocks<quant::BlockQ4_0>(src, n, dst);
     case DType::kQ5_0:
       return encode_blocks<quant::BlockQ5_0>(src, n, dst);
+    case DType::kIQ4_NL:
+      return encode_blocks<quant::BlockIQ4_NL>(src, n, dst);
+    case DType::kIQ4_XS:
+      return encode_blocks<quant::BlockIQ4_XS>(src, n, dst);
+    case DType::kMXFP4:
+      return encode_blocks<quant::BlockMXFP4>(src, n, dst);
     case DType::kIQ2_XXS:
       return encode_blocks<quant::BlockIQ2_XXS>(src, n, dst);
     case DType::kIQ2_XS:

@@ -14,7 +14,7 @@
 namespace candor::quantize {
 
 // x: [n] f32, finite; importance: [n], by which errors count besides, or nullptr; dst: n / block_elements blocks,
-// overwritten. Types without a search (floats, Q8_0, IQ4 and the like) are encoded as tensor/encode.h does. REQUIRES:
+// overwritten. Types without a search (floats, Q8_0 and the like) are encoded as tensor/encode.h does. REQUIRES:
 // dtype is a weight type, n a multiple of its block_elements.
 void encode_searched(DType dtype, const float* x, const float* importance, int64_t n, std::byte* dst);
 

@@ -33,6 +33,7 @@ constexpr std::array kTypes = {DType::kIQ2_XXS, DType::kIQ2_XS, DType::kIQ2_S,  
                                DType::kQ5_K,    DType::kQ6_K,   DType::kQ8_0};
 constexpr int64_t kSampledRows = 32;  // of a matrix, at even distances
 constexpr int kHalvings = 60;
+constexpr double kPartsOfBlock = 4.0;  // measured: docs/models.md
 
 // A type that a matrix may have.
 struct Candidate {
@@ -160,10 +161,18 @@ class SizePlanner {
       return fail(ErrorKind::kInvalidInput, fmt::format("tensor {}: it holds NaN or infinity; expected finite numbers",
                                                         formats::in_quotes(item.view.name)));
     }
+    const double weight = weight_of(item);
     for (size_t i = 0; i < lost.size(); ++i) {
-      if (all > 0.0) matrix.candidates[i % matrix.candidates.size()].error += lost[i] / all;
+      if (all > 0.0) matrix.candidates[i % matrix.candidates.size()].error += weight * lost[i] / all;
     }
     return {};
+  }
+
+  // What a block gives is one share of what the output matrix reads, and a matrix makes a part of that share.
+  double weight_of(const Item& item) const {
+    const ModelShape shape = shape_of(file_);
+    const bool makes_logits = item.view.name == (shape.is_tied ? "token_embd.weight" : "output.weight");
+    return makes_logits ? kPartsOfBlock * std::max(1, shape.n_layers) : 1.0;
   }
 
   const float* importance_of(const Row& row) const {

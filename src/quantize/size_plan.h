@@ -2,7 +2,8 @@
 // Types by tensor that keep a file within a size and lose least: of each matrix the errors of all types are measured on
 // a sample of its rows, and bits go where they take away most error (Shoham and Gersho, "Efficient bit allocation for
 // an arbitrary set of quantizers", 1988). The error of a matrix is the share of its outputs' energy that the encoding
-// changes, by the importance of its inputs where that is known; all matrices count alike. Deterministic.
+// changes, by the importance of its inputs where that is known. The output matrix counts as four matrices of every
+// block, all others alike. Deterministic.
 
 #include <cstdint>
 #include <map>

@@ -119,7 +119,7 @@ inline AffineLevels affine_levels(std::span<const float> x, int n_groups, int q_
   return levels;
 }
 
-// One level of a two-level symmetric encoding: 16 groups of 16 with values d * scale * q.
+// One level of a two-level symmetric encoding: up to 16 groups with values d * scale * q.
 struct SymmetricLevels {
   f16 d = 0;
   int scales[16]{};

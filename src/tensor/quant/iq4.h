@@ -93,23 +93,38 @@ inline void encode_iq4_group(const float* src, float scale, uint8_t* qs) {
   for (int j = 0; j < 16; ++j) qs[j] = two_nibbles(nearest_iq4(src[j] * inverse), nearest_iq4(src[j + 16] * inverse));
 }
 
+// The nearest codes by the scale, which is an f16.
+inline void fill_block(const float* src, float scale, BlockIQ4_NL& block) {
+  block.d = f32_to_f16(scale);
+  encode_iq4_group(src, scale, block.qs);
+}
+
+// levels: of the 8 groups, each in [-32, 31].
+inline void fill_block(const float* src, const SymmetricLevels& levels, BlockIQ4_XS& block) {
+  block = BlockIQ4_XS{};
+  block.d = levels.d;
+  const float d = f16_to_f32(block.d);
+  for (int g = 0; g < 8; ++g) {
+    const int code = levels.scales[g] + 32;
+    block.scales_l[g / 2] = static_cast<uint8_t>(block.scales_l[g / 2] | ((code & 15) << (4 * (g % 2))));
+    block.scales_h = static_cast<uint16_t>(block.scales_h | ((code >> 4) << (2 * g)));
+    encode_iq4_group(src + 32 * g, d * static_cast<float>(levels.scales[g]), block.qs + 16 * g);
+  }
+}
+
 inline void encode_block(const float* src, BlockIQ4_NL& block) {
-  block.d = f32_to_f16(largest_magnitude({src, BlockIQ4_NL::kElements}) / -127.0f);
-  encode_iq4_group(src, f16_to_f32(block.d), block.qs);
+  const f16 d = f32_to_f16(largest_magnitude({src, BlockIQ4_NL::kElements}) / -127.0f);
+  fill_block(src, f16_to_f32(d), block);
 }
 
 inline void encode_block(const float* src, BlockIQ4_XS& block) {
   float scales[8];
   for (size_t g = 0; g < 8; ++g) scales[g] = largest_magnitude({src + 32 * g, 32}) / -127.0f;
-  block = BlockIQ4_XS{};
-  block.d = f32_to_f16(largest_magnitude(scales) / -32.0f);
-  const float d = f16_to_f32(block.d);
-  for (int g = 0; g < 8; ++g) {
-    const int code = round_clamped(scales[g] * inverse_or_zero(d), -32, 31) + 32;
-    block.scales_l[g / 2] = static_cast<uint8_t>(block.scales_l[g / 2] | ((code & 15) << (4 * (g % 2))));
-    block.scales_h = static_cast<uint16_t>(block.scales_h | ((code >> 4) << (2 * g)));
-    encode_iq4_group(src + 32 * g, d * static_cast<float>(code - 32), block.qs + 16 * g);
-  }
+  SymmetricLevels levels;
+  levels.d = f32_to_f16(largest_magnitude(scales) / -32.0f);
+  const float inverse = inverse_or_zero(f16_to_f32(levels.d));
+  for (size_t g = 0; g < 8; ++g) levels.scales[g] = round_clamped(scales[g] * inverse, -32, 31);
+  fill_block(src, levels, block);
 }
 
 inline void parse_block(const BlockIQ4_XS& block, UnitCodes& dst, int) {

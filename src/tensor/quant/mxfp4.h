@@ -53,16 +53,21 @@ inline int nearest_fp4(float x) {
   return best;
 }
 
-// The exponent puts the largest magnitude into [4, 8), of which up to 6 can be said.
-inline void encode_block(const float* src, BlockMXFP4& block) {
-  const float largest = std::fabs(largest_magnitude({src, BlockMXFP4::kElements}));
-  const int exponent = largest > 0.0f ? std::ilogb(largest) - 2 + 127 : 0;
-  block.e = static_cast<uint8_t>(std::clamp(exponent, 0, 254));
-  const double inverse = 1.0 / static_cast<double>(half_e8m0(block.e));
+// The nearest codes by the exponent e.
+inline void fill_block(const float* src, uint8_t e, BlockMXFP4& block) {
+  block.e = e;
+  const double inverse = 1.0 / static_cast<double>(half_e8m0(e));
   for (int j = 0; j < 16; ++j) {
     block.qs[j] = two_nibbles(nearest_fp4(static_cast<float>(src[j] * inverse)),
                               nearest_fp4(static_cast<float>(src[j + 16] * inverse)));
   }
+}
+
+// The exponent puts the largest magnitude into [4, 8), of which up to 6 can be said.
+inline void encode_block(const float* src, BlockMXFP4& block) {
+  const float largest = std::fabs(largest_magnitude({src, BlockMXFP4::kElements}));
+  const int exponent = largest > 0.0f ? std::ilogb(largest) - 2 + 127 : 0;
+  fill_block(src, static_cast<uint8_t>(std::clamp(exponent, 0, 254)), block);
 }
 
 inline void parse_block(const BlockMXFP4& block, UnitCodes& dst, int b) {
