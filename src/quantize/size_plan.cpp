@@ -267,13 +267,10 @@ class SizePlanner {
   Error too_small(const SizeTarget& target) const {
     const uint64_t least = total_bytes();
     const std::string asked =
-        target.bytes ? fmt::format("{} bytes", *target.bytes) : fmt::format("{} bits", *target.bits);
-    return fail(
-        ErrorKind::kInvalidInput,
-        fmt::format(
-            "{} of a weight or a file can't be met: the smallest that this model takes is {} bytes, {:.2f} bits "
-            "a weight",
-            asked, least, bits_of(least)));
+        target.bytes ? fmt::format("{} bytes", *target.bytes) : fmt::format("{} bits a weight", *target.bits);
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("{} can't be met: the smallest that this model takes is {} bytes, {:.2f} bits a weight",
+                            asked, least, bits_of(least)));
   }
 
   SizePlan plan() const {

@@ -176,6 +176,8 @@ TEST_F(HeadTest, heads_that_are_not_this_models_are_refused) {
            head.remove_tensor("blk.2.nextn.enorm.weight");
            head.add_tensor("blk.2.nextn.enorm.weight", DType::kF32, {1, {64}}, bytes);
          });
+  expect("no head of this model; name the one that was made for it: ",
+         [](testing::MemoryModelFile& head) { head.remove_tensor("blk.2.attn_k.weight"); });
   expect("a vocabulary of 3 tokens", [](testing::MemoryModelFile& head) {
     head.set("tokenizer.ggml.model", std::string_view("llama"));
     head.set_strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>"});

@@ -75,6 +75,11 @@ draft::DraftSlots slots_of(const EngineOptions& options, const model::ArchSpec& 
   return {options.max_running, std::min(n_wanted, std::max(kLeastSlotBlocks, n_most))};
 }
 
+Error not_of_this_model(const formats::ModelFile& head, const Error& why) {
+  return fail(why.kind, fmt::format("{}: no head of this model; name the one that was made for it: {}", name_of(head),
+                                    why.message));
+}
+
 }  // namespace
 
 EngineOptions choose_drafts(EngineOptions options, const formats::ModelFile& file) {
@@ -101,7 +106,9 @@ Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const 
   if (plan.is_head) {
     CANDOR_ASSIGN(model::ArchSpec spec, model::read_arch(file));
     model::fit_context(spec, options.n_ctx);
-    CANDOR_ASSIGN(plan.model, model::plan_head(is_own ? file : *plan.file, spec, backend));
+    auto planned = model::plan_head(is_own ? file : *plan.file, spec, backend);
+    if (!planned && !is_own) return not_of_this_model(*plan.file, planned.error());
+    CANDOR_ASSIGN(plan.model, std::move(planned));
     return plan;
   }
   CANDOR_ASSIGN(plan.model, model::plan_model(*plan.file, backend, options.n_ctx));
