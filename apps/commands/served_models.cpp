@@ -16,8 +16,8 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "candor/engine.h"
+#include "formats/head_name.h"
 #include "hub/model_cache.h"
-#include "hub/repo_name.h"
 #include "serve/core/keep_alive.h"
 
 namespace candor::apps {
@@ -48,8 +48,7 @@ bool is_later_part(const std::string& stem) {
 bool is_model(const fs::path& path) {
   std::error_code ignored;
   if (path.extension() == ".gguf") {
-    const std::string stem = path.stem().string();
-    return fs::is_regular_file(path, ignored) && !is_later_part(stem) && !hub::is_head_name(stem);
+    return fs::is_regular_file(path, ignored) && !is_later_part(path.stem().string()) && !formats::is_head_name(path);
   }
   return fs::is_directory(path, ignored) && fs::exists(path / "config.json", ignored);
 }

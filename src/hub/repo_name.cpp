@@ -49,11 +49,6 @@ bool names_quant(const std::string& file, const std::string& quant) {
   return false;
 }
 
-bool is_head_name(std::string_view file) {
-  const size_t slash = file.rfind('/');
-  return (slash == std::string_view::npos ? file : file.substr(slash + 1)).starts_with("mtp-");
-}
-
 std::string full_name(const RepoName& name) {
   return fmt::format("{}/{}", name.user, name.repo);
 }

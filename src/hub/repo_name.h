@@ -30,7 +30,5 @@ bool is_repo_part(std::string_view text);
 bool is_hex(std::string_view text, size_t size);
 // "Q4_K_M" in "x-Q4_K_M.gguf" and "Q4_K_M/x-00001-of-00002.gguf", not "Q4_K" in it.
 bool names_quant(const std::string& file, const std::string& quant);
-// "mtp-x.gguf" is no model: a head for multi-token prediction of "x.gguf", beside which it stands.
-bool is_head_name(std::string_view file);
 
 }  // namespace candor::hub

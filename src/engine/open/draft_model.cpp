@@ -11,6 +11,7 @@
 #include "backend/op_specs.h"
 #include "draft/draft_length.h"
 #include "draft/head_drafter.h"
+#include "formats/head_name.h"
 #include "model/hub/hub_folder.h"
 #include "model/prediction.h"
 
@@ -48,10 +49,8 @@ Result<void> check_words(const formats::ModelFile& file, bool is_head, const tex
   return check_vocabulary(tokenizer, **own, name_of(file));
 }
 
-// As llama.cpp's converter calls heads that it writes alone.
 std::optional<std::filesystem::path> head_beside(const std::filesystem::path& model) {
-  std::filesystem::path path = model;
-  path.replace_filename("mtp-" + model.filename().string());
+  const std::filesystem::path path = formats::head_name_of(model);
   std::error_code ignored;
   return std::filesystem::is_regular_file(path, ignored) ? std::optional(path) : std::nullopt;
 }

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "formats/head_name.h"
 #include "formats/json_text.h"
 #include "formats/new_file.h"
 #include "formats/quote.h"
@@ -109,10 +110,8 @@ std::string list_names(const std::vector<RemoteFile>& files) {
 std::vector<RemoteFile> with_heads(const Remote& remote, std::vector<RemoteFile> models) {
   const size_t n_models = models.size();
   for (const RemoteFile& file : remote.files) {
-    for (size_t i = 0; is_head_name(file.name) && i < n_models; ++i) {
-      const fs::path path = models[i].name;
-      const fs::path head = path.parent_path() / ("mtp-" + path.filename().string());
-      if (head.string() == file.name) models.push_back(file);
+    for (size_t i = 0; formats::is_head_name(file.name) && i < n_models; ++i) {
+      if (formats::head_name_of(models[i].name) == file.name) models.push_back(file);
     }
   }
   return models;
@@ -123,7 +122,7 @@ Result<std::vector<RemoteFile>> choose_files(const Remote& remote, const RepoNam
   std::vector<RemoteFile> folder;
   bool has_weights = false;
   for (const RemoteFile& file : remote.files) {
-    if (file.name.ends_with(".gguf") && !is_head_name(file.name)) ggufs.push_back(file);
+    if (file.name.ends_with(".gguf") && !formats::is_head_name(file.name)) ggufs.push_back(file);
     if (!is_wanted_beside_safetensors(file.name)) continue;
     folder.push_back(file);
     has_weights |= file.name.ends_with(".safetensors");
@@ -165,7 +164,7 @@ class Puller {
     model.repaired = std::move(repaired_);
     CANDOR_TRY(write_ref(remote.commit));
     const auto first_gguf = std::ranges::min_element(
-        files, {}, [](const RemoteFile& file) { return std::pair(is_head_name(file.name), file.name); });
+        files, {}, [](const RemoteFile& file) { return std::pair(formats::is_head_name(file.name), file.name); });
     model.path = first_gguf->name.ends_with(".gguf") ? snapshot / first_gguf->name : snapshot;
     return model;
   }
