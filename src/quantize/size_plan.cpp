@@ -55,7 +55,7 @@ uint64_t padded(uint64_t n_bytes) {
 class SizePlanner {
  public:
   SizePlanner(const formats::ModelFile& file, const QuantizeOptions& options, platform::ThreadPool& pool)
-      : file_(file), options_(options), pool_(pool), items_(file, options_) {
+      : file_(file), options_(options), pool_(pool), items_(file, options_), shape_(shape_of(file)) {
     options_.recipe = Recipe{"Q8_0", DType::kQ8_0, 7};
   }
 
@@ -99,17 +99,15 @@ class SizePlanner {
   // What is left to the plan: matrices that a recipe would encode, and no override names.
   bool is_free(const Item& item) const {
     if (item.dtype == DType::kF32) return false;
-    const ModelShape shape = shape_of(file_);
-    return type_for({"F16", DType::kF16, 1}, options_.overrides, shape, item.view) == DType::kF16;
+    return type_for({"F16", DType::kF16, 1}, options_.overrides, shape_, item.view) == DType::kF16;
   }
 
   std::vector<Candidate> candidates_of(const Item& item) const {
     std::vector<Candidate> candidates;
-    const ModelShape shape = shape_of(file_);
     for (const DType wanted : kTypes) {
       const Override own{std::string(item.view.name), wanted};
       Item typed = item;
-      typed.dtype = type_for({"F16", DType::kF16, 1}, std::span(&own, 1), shape, item.view);
+      typed.dtype = type_for({"F16", DType::kF16, 1}, std::span(&own, 1), shape_, item.view);
       const bool is_new = std::ranges::find(candidates, typed.dtype, &Candidate::dtype) == candidates.end();
       if (is_new) candidates.push_back({typed.dtype, padded(bytes_of(typed)), 0.0});
     }
@@ -170,9 +168,8 @@ class SizePlanner {
 
   // What a block gives is one share of what the output matrix reads, and a matrix makes a part of that share.
   double weight_of(const Item& item) const {
-    const ModelShape shape = shape_of(file_);
-    const bool makes_logits = item.view.name == (shape.is_tied ? "token_embd.weight" : "output.weight");
-    return makes_logits ? kPartsOfBlock * std::max(1, shape.n_layers) : 1.0;
+    const bool makes_logits = item.view.name == (shape_.is_tied ? "token_embd.weight" : "output.weight");
+    return makes_logits ? kPartsOfBlock * std::max(1, shape_.n_layers) : 1.0;
   }
 
   const float* importance_of(const Row& row) const {
@@ -299,6 +296,7 @@ class SizePlanner {
   QuantizeOptions options_;
   platform::ThreadPool& pool_;
   TypePlan items_;
+  const ModelShape shape_;
   std::vector<Matrix> matrices_;
   uint64_t head_bytes_ = 0;
   uint64_t fixed_bytes_ = 0;

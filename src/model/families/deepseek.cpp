@@ -322,8 +322,7 @@ Result<ArchSpec> read_mistral(const formats::ModelFile& file) {
   }
   for (BlockSpec& block : spec.blocks) {
     if (gain != 0.0) block.attn.temper = {.gain = static_cast<float>(gain), .step = original};
-    // Groups are as good as their two best experts, softmax or not.
-    if (block.ffn.moe.n_groups > 1 && block.ffn.moe.group_size() > 1) block.ffn.moe.n_group_best = 2;
+    sum_two_best(block.ffn.moe);  // softmax or not
   }
   return spec;
 }

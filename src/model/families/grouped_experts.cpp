@@ -42,8 +42,7 @@ Result<void> read_groups(const Hparams& hparams, backend::MoeSpec& moe) {
                        fmt::format("expected at most {}, the experts of {} groups",
                                    moe.n_groups_used * moe.group_size(), moe.n_groups_used));
   }
-  const bool sums_two = moe.share == backend::ExpertShare::kSigmoid && moe.group_size() > 1;
-  moe.n_group_best = sums_two && moe.n_groups > 1 ? 2 : 1;
+  if (moe.share == backend::ExpertShare::kSigmoid) sum_two_best(moe);
   return {};
 }
 
@@ -69,6 +68,10 @@ Result<backend::MoeSpec> read_grouped(const Hparams& hparams) {
 }
 
 }  // namespace
+
+void sum_two_best(backend::MoeSpec& moe) {
+  if (moe.n_groups > 1 && moe.group_size() > 1) moe.n_group_best = 2;
+}
 
 Result<void> add_grouped_experts(const Hparams& hparams, ArchSpec& spec) {
   const auto n_blocks = static_cast<int32_t>(spec.blocks.size());

@@ -35,6 +35,9 @@ inline constexpr std::array kHubChoiceBias = {
 // Ignored tensors: what can be computed.
 inline constexpr std::string_view kHubBuffers[] = {"model.layers.*.self_attn.rotary_emb.inv_freq"};
 
+// Each of several groups is as good as its two best experts together.
+void sum_two_best(backend::MoeSpec& moe);
+
 // DeepSeek's experts (DeepSeek-AI, 2024): blocks from "leading_dense_block_count" on have them, out of groups where
 // there are any, with a shared one that counts whole; shares are sigmoids ("expert_gating_func" is 2) or a softmax.
 Result<void> add_grouped_experts(const Hparams& hparams, ArchSpec& spec);

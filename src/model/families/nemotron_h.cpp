@@ -268,7 +268,7 @@ Result<ArchSpec> read_sparse(const formats::ModelFile& file) {
   backend::MoeSpec moe = sparse.blocks.front().ffn.moe;
   moe.share = backend::ExpertShare::kSigmoid;
   moe.has_choice_bias = true;
-  if (moe.n_groups > 1 && moe.group_size() > 1) moe.n_group_best = 2;
+  sum_two_best(moe);
   for (BlockSpec& block : spec.blocks) {
     if (!block.has_ffn()) continue;
     block.ffn.ffn_dim = sparse.blocks.front().ffn.ffn_dim;
