@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "backend/all/make_backend.h"
 #include "base/hash.h"
 #include "formats/json_text.h"
+#include "golden_logits.h"
 #include "model/arch_text.h"
 #include "model/hub/hub_folder.h"
 #include "model/hub/hub_writer.h"
@@ -25,8 +25,7 @@
 namespace candor::testing {
 namespace {
 
-constexpr int32_t kVocab = 288;
-constexpr int32_t kTokens = 48;
+constexpr int32_t kTokens = kGoldenTokens;
 constexpr int32_t kWindow = 12;
 
 struct Golden {
@@ -93,34 +92,8 @@ std::filesystem::path folder_of(const Golden& golden) {
   return project_file(std::string("tests/families/goldens/") + golden.name);
 }
 
-std::vector<TokenId> prompt() {
-  std::vector<TokenId> tokens;
-  for (int32_t i = 0; i < kTokens; ++i) tokens.push_back((37 * i * i + 11 * i + 5) % kVocab);
-  return tokens;
-}
-
 std::vector<Logits> expected_logits(const Golden& golden) {
-  std::ifstream stream(folder_of(golden) / "expected.f32", std::ios::binary);
-  std::vector<Logits> rows(kTokens, Logits(kVocab));
-  for (Logits& row : rows) stream.read(reinterpret_cast<char*>(row.data()), kVocab * sizeof(float));
-  EXPECT_TRUE(stream.good()) << golden.name;
-  return rows;
-}
-
-float largest_logit(const std::vector<Logits>& rows) {
-  float largest = 0.0f;
-  for (const Logits& row : rows) {
-    for (const float logit : row) largest = std::max(largest, std::fabs(logit));
-  }
-  return largest;
-}
-
-float largest_difference(const std::vector<Logits>& a, const std::vector<Logits>& b, int32_t n_rows) {
-  float largest = 0.0f;
-  for (size_t row = 0; row < static_cast<size_t>(n_rows); ++row) {
-    for (size_t i = 0; i < a[row].size(); ++i) largest = std::max(largest, std::fabs(a[row][i] - b[row][i]));
-  }
-  return largest;
+  return golden_logits(folder_of(golden) / "expected.f32");
 }
 
 double kl_divergence(const Logits& truth, const Logits& other) {
@@ -144,7 +117,7 @@ std::vector<Logits> logits_of(const formats::ModelFile& file, const char* backen
   auto made = backend::make_backend(backend, {.n_threads = 2});
   EXPECT_TRUE(made) << made.error().message;
   const auto runner = ModelRunner::make(file, std::move(*made), {.max_rows = kTokens, .n_blocks = 4});
-  return runner == nullptr ? std::vector<Logits>{} : runner->run(prompt(), chunk);
+  return runner == nullptr ? std::vector<Logits>{} : runner->run(golden_prompt(), chunk);
 }
 
 // numerics.md: 1e-4 of the largest logit.

@@ -3,17 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "backend/all/make_backend.h"
 #include "changed_golden.h"
+#include "golden_logits.h"
 #include "model/hub/hub_folder.h"
 #include "model/hub/hub_weights.h"
 #include "quantize/quantizer.h"
@@ -26,34 +23,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int32_t kTokens = 48;
-constexpr int32_t kVocab = 288;
 constexpr const char* kGoldens[] = {"qwen3_fp8", "ministral3_fp8", "llama_fp8", "deepseek_fp8"};
 
-std::vector<Logits> logits_of(formats::ModelFile& file, const char* backend = "cpu") {
-  auto made = backend::make_backend(backend, {.n_threads = 2});
-  EXPECT_TRUE(made) << made.error().message;
-  std::vector<TokenId> prompt;
-  for (int32_t i = 0; i < kTokens; ++i) prompt.push_back((37 * i * i + 11 * i + 5) % kVocab);
-  const auto runner = ModelRunner::make(file, std::move(*made), {.max_rows = kTokens, .n_blocks = 4});
-  return runner == nullptr ? std::vector<Logits>{} : runner->run(prompt, kTokens);
-}
-
-// Of all logits together, relative to the golden's.
-double relative_error(const std::vector<Logits>& seen, const char* golden) {
-  std::ifstream stream(golden_folder(golden) / "expected.f32", std::ios::binary);
-  double error = 0.0;
-  double size = 0.0;
-  for (const Logits& row : seen) {
-    for (const float logit : row) {
-      float expected = 0.0f;
-      stream.read(reinterpret_cast<char*>(&expected), sizeof expected);
-      error += std::pow(static_cast<double>(logit - expected), 2);
-      size += std::pow(static_cast<double>(expected), 2);
-    }
-  }
-  EXPECT_TRUE(stream.good()) << golden;
-  return std::sqrt(error / size);
+double error_of(const std::vector<Logits>& seen, const char* golden) {
+  return relative_error(seen, golden_folder(golden) / "expected.f32");
 }
 
 // The reference computes with the numbers that a file means, in f32.
@@ -61,7 +34,7 @@ TEST(fp8_files, mean_the_numbers_of_their_codes_and_scales) {
   for (const char* golden : kGoldens) {
     auto file = model::open_model(golden_folder(golden));
     ASSERT_TRUE(file) << file.error().message;
-    EXPECT_LT(relative_error(logits_of(**file, "reference"), golden), 1e-5) << golden;
+    EXPECT_LT(error_of(run_golden_prompt(**file, "reference"), golden), 1e-5) << golden;
   }
 }
 
@@ -70,7 +43,7 @@ TEST(fp8_files, are_computed_with_inputs_in_bf16) {
   for (const char* golden : kGoldens) {
     auto file = model::open_model(golden_folder(golden));
     ASSERT_TRUE(file) << file.error().message;
-    const double error = relative_error(logits_of(**file), golden);
+    const double error = error_of(run_golden_prompt(**file), golden);
     std::printf("  %s %.2g\n", golden, error);
     EXPECT_LT(error, 0.03) << golden;
   }
@@ -97,7 +70,7 @@ TEST(fp8_files, become_a_gguf_file_of_the_same_bits) {
   auto gguf = model::open_model(folder.path() / "m.gguf");
   ASSERT_TRUE(gguf) << gguf.error().message;
   EXPECT_EQ((*gguf)->find("blk.0.ffn_up.weight")->dtype, DType::kFP8);
-  EXPECT_EQ(logits_of(**gguf), logits_of(**hub));
+  EXPECT_EQ(run_golden_prompt(**gguf), run_golden_prompt(**hub));
 }
 
 TEST(fp8_files, other_configurations_are_refused_by_name) {

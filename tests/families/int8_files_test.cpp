@@ -3,15 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "backend/all/make_backend.h"
 #include "changed_golden.h"
+#include "golden_logits.h"
 #include "model/hub/hub_folder.h"
 #include "model/hub/hub_weights.h"
 #include "quantize/quantizer.h"
@@ -25,40 +23,16 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kGolden = "llama_int8";
-constexpr int32_t kTokens = 48;
-constexpr int32_t kVocab = 288;
 
-std::vector<Logits> logits_of(formats::ModelFile& file, const char* backend = "cpu") {
-  auto made = backend::make_backend(backend, {.n_threads = 2});
-  EXPECT_TRUE(made) << made.error().message;
-  std::vector<TokenId> prompt;
-  for (int32_t i = 0; i < kTokens; ++i) prompt.push_back((37 * i * i + 11 * i + 5) % kVocab);
-  const auto runner = ModelRunner::make(file, std::move(*made), {.max_rows = kTokens, .n_blocks = 4});
-  return runner == nullptr ? std::vector<Logits>{} : runner->run(prompt, kTokens);
-}
-
-// Of all logits together, relative to those of a file of the golden.
-double relative_error(const std::vector<Logits>& seen, const char* file) {
-  std::ifstream stream(golden_folder(kGolden) / file, std::ios::binary);
-  double error = 0.0;
-  double size = 0.0;
-  for (const Logits& row : seen) {
-    for (const float logit : row) {
-      float expected = 0.0f;
-      stream.read(reinterpret_cast<char*>(&expected), sizeof expected);
-      error += std::pow(static_cast<double>(logit - expected), 2);
-      size += std::pow(static_cast<double>(expected), 2);
-    }
-  }
-  EXPECT_TRUE(stream.good());
-  return std::sqrt(error / size);
+double error_against(const std::vector<Logits>& seen, const char* file) {
+  return relative_error(seen, golden_folder(kGolden) / file);
 }
 
 // The reference computes with the numbers that a file means, in f32.
 TEST(int8_files, mean_the_numbers_of_their_codes_and_scales) {
   auto file = model::open_model(golden_folder(kGolden));
   ASSERT_TRUE(file) << file.error().message;
-  EXPECT_LT(relative_error(logits_of(**file, "reference"), "decoded.f32"), 1e-5);
+  EXPECT_LT(error_against(run_golden_prompt(**file, "reference"), "decoded.f32"), 1e-5);
 }
 
 // Rounded inputs are 3.7 % away from those that are not. K and V in bf16 move what the next layer rounds by a fraction
@@ -66,9 +40,9 @@ TEST(int8_files, mean_the_numbers_of_their_codes_and_scales) {
 TEST(int8_files, are_computed_as_a_plain_computation_rounds_them) {
   auto file = model::open_model(golden_folder(kGolden));
   ASSERT_TRUE(file) << file.error().message;
-  const std::vector<Logits> logits = logits_of(**file, "cpu");
-  const double error = relative_error(logits, "expected.f32");
-  std::printf("  %.2g, of inputs that are not rounded %.2g\n", error, relative_error(logits, "decoded.f32"));
+  const std::vector<Logits> logits = run_golden_prompt(**file, "cpu");
+  const double error = error_against(logits, "expected.f32");
+  std::printf("  %.2g, of inputs that are not rounded %.2g\n", error, error_against(logits, "decoded.f32"));
   EXPECT_LT(error, 0.05);
 }
 
@@ -80,7 +54,7 @@ TEST(int8_files, become_a_gguf_file_of_the_same_bits) {
   auto gguf = model::open_model(folder.path() / "m.gguf");
   ASSERT_TRUE(gguf) << gguf.error().message;
   EXPECT_EQ((*gguf)->find("blk.0.ffn_up.weight")->dtype, DType::kW8A8);
-  EXPECT_EQ(logits_of(**gguf), logits_of(**hub));
+  EXPECT_EQ(run_golden_prompt(**gguf), run_golden_prompt(**hub));
 }
 
 TEST(int8_files, other_configurations_are_refused_by_name) {

@@ -3,21 +3,17 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "backend/all/make_backend.h"
 #include "base/half.h"
 #include "changed_golden.h"
+#include "golden_logits.h"
 #include "model/hub/hub_folder.h"
 #include "model/hub/hub_weights.h"
-#include "support/model_runner.h"
 #include "support/random_weights.h"
 
 namespace candor::testing::packed_folders {
@@ -25,32 +21,16 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int32_t kTokens = 48;
-constexpr int32_t kVocab = 288;
-
 // The reference computes with the numbers that a file means, in f32.
 TEST(packed_files, give_the_logits_of_the_numbers_that_they_mean) {
   auto file = model::open_model(golden_folder("llama_packed"));
   ASSERT_TRUE(file) << file.error().message;
-  const auto runner = ModelRunner::make(**file, *backend::make_backend("reference", {.n_threads = 1}),
-                                        {.max_rows = kTokens, .n_blocks = 4});
-  ASSERT_NE(runner, nullptr);
-  std::vector<TokenId> prompt;
-  for (int32_t i = 0; i < kTokens; ++i) prompt.push_back((37 * i * i + 11 * i + 5) % kVocab);
-  std::ifstream stream(golden_folder("llama_packed") / "expected.f32", std::ios::binary);
-  float worst = 0.0f;
-  float largest = 0.0f;
-  for (const Logits& row : runner->run(prompt, kTokens)) {
-    for (const float logit : row) {
-      float expected = 0.0f;
-      stream.read(reinterpret_cast<char*>(&expected), sizeof expected);
-      worst = std::max(worst, std::fabs(logit - expected));
-      largest = std::max(largest, std::fabs(expected));
-    }
-  }
-  EXPECT_TRUE(stream.good());
+  const std::vector<Logits> seen = run_golden_prompt(**file, "reference");
+  const std::vector<Logits> expected = golden_logits(golden_folder("llama_packed") / "expected.f32");
+  ASSERT_EQ(seen.size(), expected.size());
+  const float largest = largest_logit(expected);
   EXPECT_GT(largest, 0.1f);
-  EXPECT_LE(worst, 1e-4f * largest);
+  EXPECT_LE(largest_difference(seen, expected, kGoldenTokens), 1e-4f * largest);
 }
 
 TEST(packed_files, become_the_smallest_type_that_means_the_same) {
