@@ -65,7 +65,8 @@ endfunction()
 if(CANDOR_TESTS)
   add_library(candor_test_data STATIC ${CMAKE_SOURCE_DIR}/tests/support/shared_data.cpp)
   target_include_directories(candor_test_data PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  target_compile_definitions(candor_test_data PRIVATE CANDOR_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_compile_definitions(candor_test_data PRIVATE CANDOR_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+                             CANDOR_GOLDENS_DIR="${CMAKE_BINARY_DIR}/tests/goldens")
 endif()
 
 # What tests measure and remember of the machine is not the user's, and no prompt of one is known to the next. Behind the

@@ -140,10 +140,10 @@ def damage_safetensors(rng, data):
 
 
 class Sources:
-    """Small models, whole."""
+    """Small models, whole: the goldens that the program's build made."""
 
-    def __init__(self):
-        goldens = sorted((ROOT / "tests/families/goldens").iterdir())
+    def __init__(self, program):
+        goldens = sorted((Path(program).parent / "tests/goldens").iterdir())
         self.gguf = [path.read_bytes() for path in (g / "model.gguf" for g in goldens) if path.exists()]
         self.gguf.append((ROOT / "models/pocket/pocket-draft-q8_0.gguf").read_bytes())
         self.fields = [gguf_fields(data) for data in self.gguf]
@@ -211,7 +211,7 @@ def verdict_of(code, seconds, n_bytes, said):
 
 class Attack:
     def __init__(self, options):
-        self.options, self.sources = options, Sources()
+        self.options, self.sources = options, Sources(options.program)
         self.work = Path(tempfile.mkdtemp(prefix="attack-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
         self.counts = collections.Counter()
         self.worst = {"seconds": 0.0, "bytes": 0}

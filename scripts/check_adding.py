@@ -105,7 +105,7 @@ def add_family(copy):
     source = "tests/families/goldens/llama"
     for name in sorted(os.listdir(os.path.join(copy, source))):
         content = thing.read(f"{source}/{name}", "rb")
-        if name == "model.gguf":
+        if name == "gguf.head":
             content = content.replace(b"llama.", b"dummy.")
             content = content.replace(struct.pack("<Q", 5) + b"llama", struct.pack("<Q", 5) + b"dummy", 1)
         if name == "config.json":

@@ -25,7 +25,7 @@ inline std::filesystem::path adapter_path(const std::string& name) {
 }
 
 inline std::filesystem::path model_path(const std::string& model) {
-  return project_file("tests/families/goldens/" + model);
+  return goldens() / model;
 }
 
 inline std::string base_of(const std::string& adapter) {

@@ -2,9 +2,10 @@
 """Makes the goldens of adapters: random ones of PEFT for the tiny models of tests/families, and what the models say with
 them.
 
-    python3 make_goldens.py [--converter FOLDER] [--only NAME ...]
+    python3 make_goldens.py --bases FOLDER [--converter FOLDER] [--only NAME ...]
 
-Needs torch, transformers and peft; FOLDER is a checkout of llama.cpp. Each case gets goldens/NAME/: the adapter as PEFT
+Needs torch, transformers and peft. The first FOLDER holds the goldens of families as a build makes them whole
+(build/tests/goldens), the second is a checkout of llama.cpp. Each case gets goldens/NAME/: the adapter as PEFT
 saves it (f32); base.txt: its model among tests/families/goldens; expected.f32: logits [T, V], little-endian f32, of
 prompt() with eager attention in f32; adapter.gguf where llama.cpp converts it. goldens/both.f32: of llama_all by 0.5
 and llama_patterns together.
@@ -22,7 +23,6 @@ import transformers as tf
 
 HERE = pathlib.Path(__file__).resolve().parent
 GOLDENS = HERE / "goldens"
-BASES = HERE.parent / "families/goldens"
 N_TOKENS = 16
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 GATED = ["gate_up_proj", "down_proj"]
@@ -54,9 +54,12 @@ CASES = {
     "nemotron_h": ("nemotron_h", dict(r=4, lora_alpha=8, target_modules=["in_proj", "q_proj", "up_proj"]), False),
 }
 
+# Of those where an expert would be chosen by so little that what bf16 rounds decides.
+SEEDS = {"qwen3moe": 1, "qwen3_next": 1}
 
-def base_model(name):
-    return tf.AutoModelForCausalLM.from_pretrained(BASES / name, dtype=torch.float32, attn_implementation="eager").eval()
+
+def base_model(folder):
+    return tf.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
 
 
 def logits_of(model):
@@ -66,10 +69,11 @@ def logits_of(model):
         return model(torch.tensor([ids])).logits[0].float().numpy()
 
 
-def adapted(name):
+def adapted(name, bases):
     base, settings, _ = CASES[name]
-    torch.manual_seed(sum(map(ord, name)))
-    model = peft.get_peft_model(base_model(base), peft.LoraConfig(task_type="CAUSAL_LM", init_lora_weights=False, **settings))
+    torch.manual_seed(SEEDS.get(name, sum(map(ord, name))))
+    config = peft.LoraConfig(task_type="CAUSAL_LM", init_lora_weights=False, **settings)
+    model = peft.get_peft_model(base_model(bases / base), config)
     for key, weight in model.named_parameters():
         if "lora_magnitude" in key:
             weight.data *= 1.0 + 0.2 * torch.randn(weight.shape)
@@ -80,29 +84,29 @@ def adapted(name):
     return model.eval()
 
 
-def make(name, converter):
+def make(name, bases, converter):
     folder = GOLDENS / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     base, _, converts = CASES[name]
-    model = adapted(name)
+    model = adapted(name, bases)
     model.save_pretrained(folder)
     (folder / "README.md").unlink(missing_ok=True)
     config = folder / "adapter_config.json"
-    config.write_text(config.read_text().replace(str(BASES / base), base))
+    config.write_text(config.read_text().replace(str(bases / base), base))
     (folder / "base.txt").write_text(base + "\n")
-    before = logits_of(base_model(base))
+    before = logits_of(base_model(bases / base))
     after = logits_of(model)
     (folder / "expected.f32").write_bytes(after.tobytes())
     print(f"{name:16} moves logits by {abs(after - before).max():.3f} of {abs(before).max():.3f}")
     if not (converts and converter):
         return
-    subprocess.run([sys.executable, converter / "convert_lora_to_gguf.py", "--base", BASES / base, "--outtype", "f32",
+    subprocess.run([sys.executable, converter / "convert_lora_to_gguf.py", "--base", bases / base, "--outtype", "f32",
                     "--outfile", folder / "adapter.gguf", folder], check=True, capture_output=True)
 
 
-def make_both():
-    model = peft.PeftModel.from_pretrained(base_model("llama"), GOLDENS / "llama_all", adapter_name="llama_all")
+def make_both(bases):
+    model = peft.PeftModel.from_pretrained(base_model(bases / "llama"), GOLDENS / "llama_all", adapter_name="llama_all")
     model.load_adapter(GOLDENS / "llama_patterns", adapter_name="llama_patterns")
     model.base_model.set_adapter(["llama_all", "llama_patterns"])
     for module in model.modules():
@@ -113,12 +117,14 @@ def make_both():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bases", type=pathlib.Path, required=True)
     parser.add_argument("--converter", type=pathlib.Path)
     parser.add_argument("--only", nargs="+", choices=CASES)
     arguments = parser.parse_args()
+    bases = arguments.bases.resolve()
     for name in arguments.only or CASES:
-        make(name, arguments.converter)
-    make_both()
+        make(name, bases, arguments.converter)
+    make_both(bases)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ struct Case {
 };
 
 const std::vector<Case>& cases() {
-  const auto golden = [](const char* name) { return project_file(std::string("tests/families/goldens/") + name); };
+  const auto golden = [](const char* name) { return goldens() / name; };
   static const std::vector<Case> all = {{"pocket", project_file("models/pocket/pocket-q8_0.gguf")},
                                         {"pocket_f32", project_file("models/pocket/pocket-q8_0.gguf"), KvType::kF32},
                                         {"pocket_q8", project_file("models/pocket/pocket-q8_0.gguf"), KvType::kQ8_0},

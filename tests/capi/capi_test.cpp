@@ -401,7 +401,7 @@ TEST_F(CInterface, a_caller_with_a_smaller_struct_gets_what_fits) {
 }
 
 TEST_F(CInterface, adapters_are_loaded_used_and_dropped) {
-  const std::string base = project_file("tests/families/goldens/llama").string();
+  const std::string base = (goldens() / "llama").string();
   const std::string adapter = project_file("tests/adapters/goldens/llama_all").string();
   candor_options options = 0;
   candor_engine engine = 0;

@@ -17,7 +17,7 @@ std::string adapter(const std::string& name) {
   return project_file("tests/adapters/goldens/" + name).string();
 }
 std::string base() {
-  return project_file("tests/families/goldens/llama").string();
+  return (goldens() / "llama").string();
 }
 
 RunResult run_with(const std::vector<std::string>& more) {

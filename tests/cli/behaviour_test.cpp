@@ -254,7 +254,7 @@ TEST(command, doctor_names_an_instruction_set_that_is_asked_for_and_is_not_the_f
 
 // 3 blocks of 4 keep 3 x 192 inputs and 8 matrices of 32 x 16 instead of K/V.
 TEST(command, estimate_and_show_count_the_states_of_a_model_that_keeps_some) {
-  const std::string model = project_file("tests/families/goldens/granitemoehybrid/model.gguf").string();
+  const std::string model = (goldens() / "granitemoehybrid/model.gguf").string();
   const auto json = nlohmann::json::parse(run_candor({"estimate", model, "--json"}).out);
   EXPECT_EQ(json.at("state_bytes"), 3 * (3 * 192 + 8 * 32 * 16) * 4.0);
   EXPECT_EQ(json.at("kv_bytes_per_token"), 2 * 2 * 16 * 2.0);

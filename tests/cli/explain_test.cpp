@@ -113,7 +113,7 @@ TEST(explain_command, says_what_is_not_shown_of_other_layers) {
            {"gemma3", "sees the last 12 tokens"},
            {"bloom", "ALiBi"},
            {"gpt2", "a row of the table of positions"}}) {
-    const std::string model = project_file(std::string("tests/families/goldens/") + family + "/model.gguf").string();
+    const std::string model = (goldens() / family / "model.gguf").string();
     const RunResult page = run_candor({"explain", model, "--raw", "hello you", "-n", "2", "--attention", "--layers"});
     ASSERT_EQ(page.exit_code, 0) << family << ": " << page.err;
     EXPECT_NE(page.out.find(words), std::string::npos) << words << " not in:\n" << page.out;

@@ -18,7 +18,7 @@ constexpr int32_t kTokens = 24;
 using Sums = std::map<std::pair<std::string, int32_t>, backend::InputSums>;
 
 Sums sums_of(const std::string& golden) {
-  const auto file = formats::open_model_file(project_file("tests/families/goldens/" + golden + "/model.gguf"));
+  const auto file = formats::open_model_file(goldens() / golden / "model.gguf");
   EXPECT_TRUE(file) << file.error().message;
   auto cpu = backend::make_backend("cpu", {.n_threads = 2});
   EXPECT_TRUE(cpu) << cpu.error().message;

@@ -14,8 +14,7 @@ using testing::token_prompt;
 
 class Checkpoints : public testing::TinyModelTest {
  protected:
-  Checkpoints()
-      : options_(testing::options_for(testing::project_file("tests/families/goldens/qwen3_5_text/model.gguf"))) {
+  Checkpoints() : options_(testing::options_for(testing::goldens() / "qwen3_5_text/model.gguf")) {
     options_.n_ctx = 256;
     options_.costs = StepCosts{.points = {{1, 1.0}, {64, 9.0}}, .attend_ns = 10};
     EngineOptions cold = options_;

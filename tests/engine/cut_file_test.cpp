@@ -17,7 +17,7 @@ class CutFile : public testing::TinyModelTest {
   // A folder of the hub, of which model.safetensors can be cut.
   fs::path hub_folder() const {
     const fs::path folder = folder_.path() / "hub";
-    fs::copy(testing::project_file("tests/families/goldens/llama"), folder);
+    fs::copy(testing::goldens() / "llama", folder);
     return folder;
   }
 

@@ -10,7 +10,7 @@ using testing::expect_same;
 using testing::sampled;
 
 std::filesystem::path golden(const std::string& family) {
-  return testing::project_file("tests/families/goldens/" + family + "/model.gguf");
+  return testing::goldens() / family / "model.gguf";
 }
 
 class RecurrentDraft : public ::testing::Test {

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path state_golden(const std::string& name) {
-  return project_file("tests/families/goldens/" + name);
+  return goldens() / name;
 }
 
 // What stands in the way of the model; "" where it loads.

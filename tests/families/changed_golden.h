@@ -19,7 +19,7 @@
 namespace candor::testing {
 
 inline std::filesystem::path golden_folder(const std::string& name) {
-  return project_file("tests/families/goldens/" + name);
+  return goldens() / name;
 }
 
 inline void copy_tensor(const TensorView& tensor, const std::string& name, MemoryModelFile& copy) {

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 constexpr model::LatentHeads kHeads{.n_heads = 4, .key_dim = 16, .value_dim = 16, .latent_dim = 32};
 
 fs::path golden() {
-  return project_file("tests/families/goldens/deepseek_v3");
+  return goldens() / "deepseek_v3";
 }
 
 std::vector<Logits> logits_of(const formats::ModelFile& file) {

@@ -27,7 +27,15 @@ def is_table(name):
     return any(part in name for part in ("embed", "wte", "wpe"))
 
 
+def made_values(name, count, centre, spread):
+    values = (centre + spread * uniform(name, count)).astype(np.float32)
+    bits = values.view(np.uint32).astype(np.uint64)
+    bits = (bits + np.uint64(0x7FFF) + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16)
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
 def made_weight(name, shape):
+    """A case's, by its name and shape alone."""
     count = int(np.prod(shape))
     is_vector = count == max(shape)
     if is_vector and name.endswith(("weight", "scale")):
@@ -36,7 +44,4 @@ def made_weight(name, shape):
         centre, spread = 0.0, 0.375
     else:
         centre, spread = 0.0, 0.4375 if is_table(name) else 2.25 / np.sqrt(float(shape[-1]))
-    values = (centre + spread * uniform(name, count)).astype(np.float32)
-    bits = values.view(np.uint32).astype(np.uint64)
-    bits = (bits + np.uint64(0x7FFF) + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16)
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).reshape(shape)
+    return made_values(name, count, centre, spread).reshape(shape)

@@ -6,19 +6,20 @@ logits.
 
 Needs torch and transformers. qwen3_fp8 has a scale for each block of 128 x 128 (quant_method "fp8"), deepseek_fp8 too;
 ministral3_fp8 one in all, and one of activations (static), in a folder that has images too; llama_fp8 one for each output (compressed-tensors); some of
-their rows are no whole blocks of 128. Heads, embeddings and what scores experts stay BF16. expected.f32: logits [T, V],
+their rows are no whole blocks of 128. Heads, embeddings and what scores experts stay BF16. expected.f32: logits [T / 3, V],
 little-endian f32, of the prompt of make_goldens.py through the library's eager attention in f32, with the matrices code *
 scale in f32 and nothing rounded besides.
 """
 
 import json
 import pathlib
-import shutil
 import tempfile
 
 import safetensors.torch
 import torch
 import transformers as tf
+
+from golden_store import KEPT_ROWS
 
 HERE = pathlib.Path(__file__).resolve().parent
 BLOCK = 128
@@ -105,14 +106,12 @@ def logits_of(folder, tensors, n_vocab):
     model = tf.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
     ids = [(37 * i * i + 11 * i + 5) % n_vocab for i in range(N_TOKENS)]
     with torch.no_grad():
-        return model(torch.tensor([ids])).logits[0].float()
+        return model(torch.tensor([ids])).logits[0][KEPT_ROWS].float()
 
 
 def make(name, source, changes, quantization, encode):
     source, target = HERE / "goldens" / source, HERE / "goldens" / name
     target.mkdir(exist_ok=True)
-    for file in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(source / file, target / file)
     config = json.loads((source / "config.json").read_text()) | changes
     stored, meant = {}, {}
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
 """Makes the family goldens: a tiny random model of each family, its f32 logits, and a GGUF of the same weights.
 
-    python3 make_goldens.py --converter FOLDER [--only NAME ...]
+    python3 make_goldens.py --converter FOLDER --candor PROGRAM [--only NAME ...]
 
 FOLDER is a checkout of llama.cpp (convert_hf_to_gguf.py, conversion/, gguf-py/). Needs torch, transformers and
-tokenizers. Each family gets goldens/NAME/: the folder as the `transformers` library saves it (bf16), expected.f32
-(logits [T, V], little-endian f32, of prompt() through the library's eager attention in f32), and model.gguf where
-llama.cpp's converter knows the family. The vocabulary is a small byte-level BPE shared by all, so the converter's
-choice of tokenizer is overridden; what it does to tensors and hyperparameters is its own.
+tokenizers. Each family gets goldens/NAME/, as golden_store.py keeps it: the folder as the `transformers` library saves it
+(bf16, other numbers), expected.f32 (logits [T / 3, V], little-endian f32, of prompt() through the library's eager
+attention in f32), and what llama.cpp's converter makes of it, where it knows the family. The vocabulary is a small
+byte-level BPE shared by all, so the converter's choice of tokenizer is overridden; what it does to tensors and
+hyperparameters is its own.
 """
 
 import argparse
 import json
 import pathlib
-import shutil
 import sys
+import tempfile
 
 import numpy as np
 import safetensors.torch
@@ -22,7 +23,8 @@ import tokenizers
 import torch
 import transformers as tf
 
-HERE = pathlib.Path(__file__).resolve().parent
+from golden_store import KEPT_WHOLE, replace_weights, store
+
 VOCAB = 288
 N_TOKENS = 48  # longer than WINDOW and than the first context of scaled rotary
 WINDOW = 12
@@ -389,15 +391,12 @@ SPREAD = {"qwen3_5_text": 1.0, "qwen3_5_moe_text": 1.0, "qwen3_5": 1.0, "hunyuan
           "glm4_moe": 0.6, "glm4_moe_air": 0.8, "qwen2_moe": 0.8,
           "minimax_m2": 0.8, "afmoe": 0.8, "glm4_moe_lite": 0.8, "dots1": 0.8}
 
-
-# torch's e^x of a rate need not be the nearest float: other numbers where it isn't, so that both files have the same bits.
-SEEDS = {"falcon_h1": 22}
 # Gemma 4 does not scale its scores, so that its own gains keep them small.
 QK_GAIN = {"gemma4_text": 0.5}
 
 
-def randomise(model, spread, seed, qk_gain=1.0):
-    generator = torch.Generator().manual_seed(seed)
+def randomise(model, spread, qk_gain=1.0):
+    generator = torch.Generator().manual_seed(20)
     for name, weight in model.named_parameters():
         noise = torch.randn(weight.shape, generator=generator)
         with torch.no_grad():
@@ -526,7 +525,7 @@ def save_folder(name, folder):
         config.architectures = None
         make = ALONE[name]._from_config if name in ALONE else tf.AutoModelForCausalLM.from_config
         model = make(config, attn_implementation="eager")
-    randomise(model, SPREAD.get(name, 1.5), SEEDS.get(name, 20), QK_GAIN.get(name, 1.0))
+    randomise(model, SPREAD.get(name, 1.5), QK_GAIN.get(name, 1.0))
     randomise_buffers(model)
     model.to(torch.bfloat16).to(torch.float32 if name in IN_F32 else torch.bfloat16).save_pretrained(folder)
     if name == "gpt_oss":
@@ -574,6 +573,8 @@ def convert(folder, target):
     base.TextModel.get_vocab_base = read_vocabulary
     config = base.ModelBase.load_hparams(folder, False)
     converter = get_model_class("Ministral3ForCausalLM" if folder.name == "mistral4" else config["architectures"][0])
+    if converter.__name__ == "Mistral3Model":
+        converter = converter.Mistral4Model if folder.name == "mistral4" else converter.Ministral3Model
     converter = type(converter.__name__, (converter,), {"set_vocab": base.TextModel._set_vocab_gpt2,
                                                               "model_arch": converter.model_arch,
                                                               "no_mtp": True})
@@ -592,29 +593,31 @@ def convert(folder, target):
         instance.write()
 
 
+def make(name, folder, candor):
+    folder.mkdir()
+    save_folder(name, folder)
+    if name not in KEPT_WHOLE:
+        replace_weights(folder)
+    logits = expected_logits(folder)
+    if name == "internlm2":
+        join_projections(folder, BASE["num_key_value_heads"], "attention.wqkv", INTERNLM)
+    if name == "baichuan":
+        join_projections(folder, 1, "self_attn.W_pack", {})
+    if name not in NOT_IN_LLAMA_CPP:
+        convert(folder, folder / "model.gguf")
+    print(f"{name}: largest logit {np.abs(logits).max():.3f}, {store(folder, logits, candor)}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--converter", type=pathlib.Path, required=True)
+    parser.add_argument("--candor", type=pathlib.Path, required=True)
     parser.add_argument("--only", nargs="*", default=[*MODELS, *WHOLE])
     options = parser.parse_args()
     sys.path[:0] = [str(options.converter / "gguf-py"), str(options.converter)]
     for name in options.only:
-        folder = HERE / "goldens" / name
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        save_folder(name, folder)
-        logits = expected_logits(folder)
-        logits.astype("<f4").tofile(folder / "expected.f32")
-        if name == "internlm2":
-            join_projections(folder, BASE["num_key_value_heads"], "attention.wqkv", INTERNLM)
-        if name == "baichuan":
-            join_projections(folder, 1, "self_attn.W_pack", {})
-        if name not in NOT_IN_LLAMA_CPP:
-            convert(folder, folder / "model.gguf")
-        for path in folder.iterdir():
-            path.chmod(0o644)
-        size = sum(path.stat().st_size for path in folder.iterdir()) // 1024
-        print(f"{name}: largest logit {np.abs(logits).max():.3f}, {size} KiB")
+        with tempfile.TemporaryDirectory() as scratch:
+            make(name, pathlib.Path(scratch) / name, options.candor.resolve())
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
     python3 make_int4_goldens.py
 
 Needs torch and transformers. Matrices of the blocks have a scale and a zero point for each 32 inputs; in the first block
-of the GPTQ model every zero point is 8, as its symmetric form has them. expected.f32: logits [T, V], little-endian f32,
+of the GPTQ model every zero point is 8, as its symmetric form has them. expected.f32: logits [T / 3, V], little-endian f32,
 of the prompt of make_goldens.py through the library's eager attention in f32, with the matrices scale * (code - zero).
 """
 

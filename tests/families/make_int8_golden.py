@@ -6,7 +6,7 @@
 Needs torch and transformers. Matrices of the blocks become codes I8 and, as "weight_scale", one BF16 for each output;
 the head and the embedding stay BF16. Activations are dynamic by token: the computation is the library's eager attention
 in f32, in which each of these layers rounds a row of its input to int8 by largest magnitude / 127, sums the products of
-codes as integers, and multiplies them by both scales. expected.f32: logits [T, V], little-endian, of the prompt of
+codes as integers, and multiplies them by both scales. expected.f32: logits [T / 3, V], little-endian, of the prompt of
 make_goldens.py; decoded.f32: the same without rounding the inputs.
 """
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes goldens/NAME/llama_cpp.json: the token that llama.cpp ranks first after each token of the golden's prompt.
 
-    python3 make_llama_cpp_tokens.py --llama FOLDER [--gguf NAME=FILE ...]
+    python3 make_llama_cpp_tokens.py --llama FOLDER --goldens FOLDER [--gguf NAME=FILE ...]
 
-FOLDER holds llama.cpp: src/ (its sources) and build/ (static libraries). With --gguf nothing is written; the given files
+The first FOLDER is a checkout of llama.cpp, built in build/; the second holds the goldens as a build makes them whole
+(build/tests/goldens). With --gguf nothing is written; the given files
 are compared with the goldens instead: the same first token at every position where the gap exceeds 0.1.
 """
 
@@ -27,11 +28,10 @@ PROMPT = [(37 * i * i + 11 * i + 5) % VOCAB for i in range(48)]
 
 def build(llama, folder):
     program = pathlib.Path(folder) / "llama_cpp_logits"
-    libraries = [f"build/{name}" for name in ("src/libllama.a", "ggml/src/libggml.a", "ggml/src/libggml-cpu.a",
-                                              "ggml/src/libggml-base.a")]
-    subprocess.run(["c++", "-O1", "-std=c++17", f"-I{llama}/src/include", f"-I{llama}/src/ggml/include",
-                    HERE / "llama_cpp_logits.cpp", "-o", program, "-Wl,--start-group",
-                    *[llama / name for name in libraries], "-Wl,--end-group", "-fopenmp", "-lpthread", "-ldl"], check=True)
+    libraries = llama / "build/bin"
+    subprocess.run(["c++", "-O1", "-std=c++17", f"-I{llama}/include", f"-I{llama}/ggml/include", HERE / "llama_cpp_logits.cpp",
+                    "-o", program, f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lllama", "-lggml", "-lggml-base"],
+                   check=True)
     return program
 
 
@@ -43,7 +43,8 @@ def logits_of(program, gguf, folder):
 
 def report(name, logits):
     """Against the `transformers` library's logits."""
-    expected = np.fromfile(HERE / "goldens" / name / "expected.f32", "<f4").reshape(len(PROMPT), VOCAB)
+    expected = np.fromfile(HERE / "goldens" / name / "expected.f32", "<f4").reshape(-1, VOCAB)
+    logits = logits[2::3]
     ranked = np.sort(expected, axis=1)
     clear = ranked[:, -1] - ranked[:, -2] > 0.1
     differ = [int(i) for i in np.nonzero((expected.argmax(1) != logits.argmax(1)) & clear)[0]]
@@ -54,14 +55,15 @@ def report(name, logits):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--llama", type=pathlib.Path, required=True)
+    parser.add_argument("--goldens", type=pathlib.Path, required=True)
     parser.add_argument("--gguf", nargs="*", default=[])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        program = build(options.llama, folder)
+        program = build(options.llama.resolve(), folder)
         for pair in options.gguf:
             name, file = pair.split("=", 1)
             report(name, logits_of(program, file, folder))
-        for golden in [] if options.gguf else sorted((HERE / "goldens").iterdir()):
+        for golden in [] if options.gguf else sorted(options.goldens.iterdir()):
             if not (golden / "model.gguf").exists():
                 continue
             if golden.name in OTHERWISE:
@@ -73,7 +75,7 @@ def main():
                 print(f"{golden.name:10} llama.cpp cannot load it", flush=True)
                 continue
             report(golden.name, logits)
-            (golden / "llama_cpp.json").write_text(json.dumps(logits.argmax(1).tolist()) + "\n")
+            (HERE / "goldens" / golden.name / "llama_cpp.json").write_text(json.dumps(logits.argmax(1).tolist()) + "\n")
 
 
 if __name__ == "__main__":

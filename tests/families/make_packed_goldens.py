@@ -6,7 +6,7 @@
 Needs torch, transformers and compressed-tensors, whose own functions pack the tensors and decode them. Scales are bf16,
 as in published folders. Matrices of 4 bits in groups of 32: symmetric in the first block, with zero points in the
 second; down projections have 8 bits by channel, symmetric in the first block. One scale of the second block's query
-projection is too small for f16. expected.f32: logits [T, V], little-endian f32, of the prompt of make_goldens.py
+projection is too small for f16. expected.f32: logits [T / 3, V], little-endian f32, of the prompt of make_goldens.py
 through the library's eager attention in f32, with the matrices that the package decodes under the same scales in f32
 (in bf16 it would round each product).
 """

@@ -145,7 +145,7 @@ fs::path golden_of(const model::Family& family, const model::HubForm& form) {
   if (golden == "qwen3_moe") golden = "qwen3moe";
   if (golden == "gemma3_text") golden = "gemma3";
   if (family.name == "nemotron_h_moe") golden = "nemotron_h_moe";
-  return project_file("tests/families/goldens/" + golden);
+  return goldens() / golden;
 }
 
 // One row for each golden, which is what a form of a family is proved with.

@@ -53,7 +53,7 @@ std::unique_ptr<MemoryModelFile> with_head(const formats::ModelFile& model, cons
 }
 
 TEST_P(PredictionOf, stands_behind_the_model_and_is_written_as_it_is_published) {
-  const auto path = project_file("tests/families/goldens") / GetParam().golden / "model.gguf";
+  const auto path = goldens() / GetParam().golden / "model.gguf";
   const auto model = formats::open_model_file(path);
   ASSERT_TRUE(model);
   const auto both = with_head(**model, path);

@@ -56,7 +56,7 @@ class BadFolder : public ::testing::Test {
   BadFolder() {
     for (const char* name : kFiles) fs::copy_file(golden() / name, folder() / name);
   }
-  static fs::path golden() { return project_file("tests/families/goldens/llama"); }
+  static fs::path golden() { return goldens() / "llama"; }
   const fs::path& folder() const { return folder_.path(); }
 
   void expect_refused(const std::string& what, const std::string& reason) const {

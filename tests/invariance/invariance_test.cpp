@@ -332,7 +332,7 @@ TEST_F(Invariance, a_backend_that_splits_attention_by_threads_or_rows_is_caught)
 }
 
 TEST_F(Invariance, a_backend_that_goes_on_from_the_state_of_another_sequence_is_caught) {
-  const auto path = testing::project_file("tests/families/goldens/qwen3_5_text/model.gguf");
+  const auto path = testing::goldens() / "qwen3_5_text/model.gguf";
   n_ctx_ = 256;
   const std::vector<Condition> under = {{"16 at once", [](EngineOptions&) {}, 16}};
   EXPECT_GT(compare(path, broken_backend(testing::BrokenRule::kSwapStates), under).n_different, 0);
@@ -358,7 +358,7 @@ TEST_P(InvarianceOfFamily, every_answer_is_the_one_given_alone) {
   n_ctx_ = 256;
   std::vector<Condition> under = conditions();
   for (Condition& condition : isa_conditions()) under.push_back(std::move(condition));
-  const auto path = testing::project_file(std::string("tests/families/goldens/") + GetParam() + "/model.gguf");
+  const auto path = testing::goldens() / GetParam() / "model.gguf";
   const Counts counts = compare(path, engine::make_named_backend, under);
   EXPECT_EQ(counts.n_different, 0) << "of " << counts.n_compared << "; the last: " << last_difference_;
   EXPECT_GE(counts.n_compared, 180);

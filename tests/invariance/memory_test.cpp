@@ -54,7 +54,7 @@ struct Way {
 class Memory : public testing::TinyModelTest {
  protected:
   void use(const std::string& family, engine::BackendFactory backend = engine::make_named_backend) {
-    path_ = testing::project_file("tests/families/goldens/" + family + "/model.gguf");
+    path_ = testing::goldens() / family / "model.gguf";
     backend_ = std::move(backend);
     requests_.clear();
     expected_.clear();

@@ -120,7 +120,7 @@ TEST_F(LostRank, ends_the_step_without_computing_the_rest_of_it) {
 
 // Experts, states and latent attention as well.
 TEST_F(LostRank, ends_the_step_of_every_family) {
-  for (const auto& entry : std::filesystem::directory_iterator(testing::project_file("tests/families/goldens"))) {
+  for (const auto& entry : std::filesystem::directory_iterator(testing::goldens())) {
     const auto path = entry.path() / "model.gguf";
     if (!std::filesystem::exists(path)) continue;
     for (const int n_sound : {0, 3}) expect_early_end(path, n_sound);

@@ -89,10 +89,9 @@ class MpirunBits : public Mpirun, public ::testing::WithParamInterface<Subject> 
 TEST_P(MpirunBits, are_those_of_one_rank) {
   const Subject& subject = GetParam();
   // Sums of bf16 products over such small widths come out the same in any order; those of q8_0 do not.
-  const auto path =
-      subject.family == nullptr
-          ? small_model(subject.n_heads, subject.n_kv_heads)
-          : quantised_path(testing::project_file("tests/families/goldens") / subject.family / "model.gguf", "q8_0");
+  const auto path = subject.family == nullptr
+                        ? small_model(subject.n_heads, subject.n_kv_heads)
+                        : quantised_path(testing::goldens() / subject.family / "model.gguf", "q8_0");
   const std::string expected = answers(path, 1);
   ASSERT_FALSE(expected.empty());
   EXPECT_NE(answers(path, 1, {}, {"sum"}), expected) << "sums of parts went unnoticed";

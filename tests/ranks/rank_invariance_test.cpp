@@ -122,7 +122,7 @@ class RankInvarianceOfFamily : public RankInvariance, public ::testing::WithPara
 
 std::vector<std::string> families() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(testing::project_file("tests/families/goldens"))) {
+  for (const auto& entry : std::filesystem::directory_iterator(testing::goldens())) {
     if (std::filesystem::exists(entry.path() / "model.gguf")) names.push_back(entry.path().filename().string());
   }
   std::ranges::sort(names);
@@ -130,7 +130,7 @@ std::vector<std::string> families() {
 }
 
 TEST_P(RankInvarianceOfFamily, every_answer_is_that_of_one_rank) {
-  const auto path = testing::project_file("tests/families/goldens") / GetParam() / "model.gguf";
+  const auto path = testing::goldens() / GetParam() / "model.gguf";
   const auto file = formats::open_model_file(path);
   ASSERT_TRUE(file);
   const auto spec = model::read_arch(**file);
@@ -142,7 +142,7 @@ TEST_P(RankInvarianceOfFamily, every_answer_is_that_of_one_rank) {
 }
 
 TEST_P(RankInvarianceOfFamily, so_is_it_with_drafts_of_a_head) {
-  const auto path = testing::project_file("tests/families/goldens") / GetParam() / "model.gguf";
+  const auto path = testing::goldens() / GetParam() / "model.gguf";
   const auto file = formats::open_model_file(path);
   ASSERT_TRUE(file);
   const auto spec = model::read_arch(**file);
@@ -200,7 +200,7 @@ TEST_F(RankInvariance, every_familys_layers_have_four_exchanges_at_most_but_for_
   constexpr int64_t kTokens = 6;
   std::vector<std::string> with_more;
   for (const std::string& family : families()) {
-    const auto path = testing::project_file("tests/families/goldens") / family / "model.gguf";
+    const auto path = testing::goldens() / family / "model.gguf";
     const auto file = formats::open_model_file(path);
     ASSERT_TRUE(file) << family;
     const auto spec = model::read_arch(**file);

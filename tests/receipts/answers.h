@@ -24,7 +24,7 @@ struct ModelCase {
 };
 
 inline std::filesystem::path golden_model(const std::string& name) {
-  return project_file("tests/families/goldens/" + name);
+  return goldens() / name;
 }
 
 // Dense, with windows, recurrent, with experts, with latent attention, with adapters.

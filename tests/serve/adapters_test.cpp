@@ -22,7 +22,7 @@ const fs::path& base_model() {
   static const TempFolder folder;
   static const fs::path path = [] {
     const fs::path made = folder.path() / "base";
-    fs::copy(project_file("tests/families/goldens/llama"), made);
+    fs::copy(goldens() / "llama", made);
     std::ifstream stream(made / "tokenizer_config.json");
     Json config = Json::parse(stream);
     config["chat_template"] = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}";

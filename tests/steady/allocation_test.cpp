@@ -73,7 +73,7 @@ TEST_F(Allocation, a_step_that_preempts_takes_none_either) {
 }
 
 TEST_F(Allocation, a_step_that_saves_finds_and_evicts_recurrent_states_takes_none_either) {
-  options_.model_path = testing::project_file("tests/families/goldens/qwen3_5_text/model.gguf");
+  options_.model_path = testing::goldens() / "qwen3_5_text/model.gguf";
   for (const int32_t kv_blocks : {64, 6}) {
     options_.kv_blocks = kv_blocks;
     options_.kept_states = kv_blocks / 6;

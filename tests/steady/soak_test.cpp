@@ -99,7 +99,7 @@ TEST_F(Soak, filling_and_emptying_the_pool_leaves_no_block_and_no_memory_behind)
 }
 
 TEST_F(Soak, filling_and_emptying_the_slots_of_recurrent_states_leaves_none_in_use) {
-  open(testing::project_file("tests/families/goldens/qwen3_5_text/model.gguf"));
+  open(testing::goldens() / "qwen3_5_text/model.gguf");
   fill_and_empty_often();
   EXPECT_GT(engine_->stats().cached_tokens, 0);
   EXPECT_LE(engine_->stats().checkpoints, engine_->stats().kv_blocks_cached);

@@ -13,4 +13,8 @@ std::filesystem::path project_file(const std::string& relative) {
   return std::filesystem::path(CANDOR_SOURCE_DIR) / relative;
 }
 
+std::filesystem::path goldens() {
+  return CANDOR_GOLDENS_DIR;
+}
+
 }  // namespace candor::testing

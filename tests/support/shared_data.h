@@ -13,6 +13,9 @@ std::filesystem::path shared_data();
 
 std::filesystem::path project_file(const std::string& relative);
 
+// The folder of tests/families/goldens as builds make them whole (golden_store.py).
+std::filesystem::path goldens();
+
 }  // namespace candor::testing
 
 // Skips the test when the file or folder is absent.
