@@ -94,12 +94,12 @@ LoadRunOptions run_options(const BenchServeOptions& o) {
 }
 
 // What a run tells: as words, and as pictures where it was a load.
-struct Told {
+struct Output {
   std::string text = {};
   std::vector<Svg> pictures = {};
 };
 
-Json report_of(const BenchServeOptions& o, const LoadRun& run, const Load& load, Told& told) {
+Json report_of(const BenchServeOptions& o, const LoadRun& run, const Load& load, Output& output) {
   for (const LoadRecord& record : run.records) {
     if (record.error.empty()) continue;
     say_warning(record.error);
@@ -109,49 +109,49 @@ Json report_of(const BenchServeOptions& o, const LoadRun& run, const Load& load,
   if (!o.in_process) {  // what only an engine knows
     for (const char* name : {"preemptions", "decode_only_tokens_per_second", "queue_ms"}) report.erase(name);
   }
-  told = {load_text(report), load_pictures(run, o.in_process)};
+  output = {load_text(report), load_pictures(run, o.in_process)};
   return report;
 }
 
-Result<Json> run_scenario(Engine& engine, const BenchServeOptions& o, Told& told) {
+Result<Json> run_scenario(Engine& engine, const BenchServeOptions& o, Output& output) {
   if (o.disturb) {
     CANDOR_ASSIGN(Json report, disturb_report(engine, static_cast<int32_t>(*o.disturb), 8));
-    told.text = disturb_text(report);
+    output.text = disturb_text(report);
     return report;
   }
   if (o.prefix) {
     CANDOR_ASSIGN(Json report, prefix_report(engine, static_cast<int32_t>(*o.prefix)));
-    told.text = prefix_text(report);
+    output.text = prefix_text(report);
     return report;
   }
   CANDOR_ASSIGN(const Load load, make_load(load_spec(o, engine.info().n_ctx)));
-  return report_of(o, run_load(engine, load, run_options(o)), load, told);
+  return report_of(o, run_load(engine, load, run_options(o)), load, output);
 }
 
 bool is_url(const std::string& text) {
   return text.starts_with("http://") || text.starts_with("https://");
 }
 
-Result<Json> ask_server(const BenchServeOptions& o, Told& told) {
+Result<Json> ask_server(const BenchServeOptions& o, Output& output) {
   CANDOR_ASSIGN(const RemoteServer server,
                 find_server(o.positionals.front(), o.key.value_or(""), o.model.value_or("")));
   CANDOR_ASSIGN(const Load load, make_load(load_spec(o, server.n_ctx)));
   Json json = {{"url", server.url}, {"model", server.model}, {"n_ctx", server.n_ctx}};
-  json["results"] = report_of(o, run_http_load(server, load, run_options(o)), load, told);
+  json["results"] = report_of(o, run_http_load(server, load, run_options(o)), load, output);
   return json;
 }
 
-Result<void> write_load(const BenchServeOptions& o, const Json& json, const Told& told) {
-  if (told.pictures.empty()) return {};
+Result<void> write_load(const BenchServeOptions& o, const Json& json, const Output& output) {
+  if (output.pictures.empty()) return {};
   const std::string heading = fmt::format("A load on {}", json.value("url", json.at("model").get<std::string>()));
-  if (o.svg) CANDOR_TRY(write_picture_file(*o.svg, stack(heading, told.pictures).document()));
-  if (o.html) CANDOR_TRY(write_picture_file(*o.html, to_html(load_page(heading, json, told.pictures))));
+  if (o.svg) CANDOR_TRY(write_picture_file(*o.svg, stack(heading, output.pictures).document()));
+  if (o.html) CANDOR_TRY(write_picture_file(*o.html, to_html(load_page(heading, json, output.pictures))));
   return {};
 }
 
-int tell(const BenchServeOptions& o, const Json& json, const Told& told) {
-  write_out(o.json ? json.dump(2) + "\n" : told.text);
-  const auto written = write_load(o, json, told);
+int tell(const BenchServeOptions& o, const Json& json, const Output& output) {
+  write_out(o.json ? json.dump(2) + "\n" : output.text);
+  const auto written = write_load(o, json, output);
   return written ? kDone : (say_error(written.error().message), kUserInput);
 }
 
@@ -164,10 +164,10 @@ int run_remote(const BenchServeOptions& o, const CLI::App& command) {
             {"--ctx", "--threads", "--max-running", "--step-ms", "--kv-type", "--backend", "--fast-weights",
              "--no-prefix-cache"},
             "it is of an engine here (--in-process), not of a server");
-  Told told;
-  auto json = ask_server(o, told);
+  Output output;
+  auto json = ask_server(o, output);
   if (!json) return say_error(json.error().message), kUserInput;
-  return tell(o, *json, told);
+  return tell(o, *json, output);
 }
 
 // What the load is made of, where something else decides it.
@@ -198,12 +198,12 @@ int run(const BenchServeOptions& o, const CLI::App& command) {
     return say_error(fmt::format("bench serve takes one model; what is \"{}\"?", choice->texts[0])), kUserInput;
   auto engine = Engine::open(engine_options(o, choice->model));
   if (!engine) return say_error(engine.error().message), kUserInput;
-  Told told;
-  auto report = run_scenario(**engine, o, told);
+  Output output;
+  auto report = run_scenario(**engine, o, output);
   if (!report) return say_error(report.error().message), kUserInput;
   Json json = describe(**engine);
   json["results"] = *report;
-  return tell(o, json, told);
+  return tell(o, json, output);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ int follow(const RankPlace& place) {
   platform::give_freed_memory_back();
   const engine::RankEnd end = engine::serve_as_rank(place.descriptor, place.rank);
   if (end.outcome) return kDone;
-  if (!end.is_told) say_error(end.outcome.error().message);
+  if (!end.is_reported) say_error(end.outcome.error().message);
   return exit_code(end.outcome.error());
 }
 

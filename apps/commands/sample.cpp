@@ -42,7 +42,7 @@ constexpr int64_t kMostWork = 300'000'000;  // draws times numbers: some seconds
 constexpr size_t kMostShown = 32;
 
 struct SampleOptions {
-  std::optional<std::string> logits, probabilities, labels, said;
+  std::optional<std::string> logits, probabilities, labels, history;
   std::optional<int64_t> n_draws, seed;
   SamplingOptions sampling;
   std::string preset;
@@ -117,9 +117,9 @@ class TokenFinder {
 
 Result<void> take_text(const SampleOptions& o, Asked& asked) {
   const TokenFinder tokens(asked.labels);
-  if (o.said) {
-    for (const std::string& name : split_at_commas(*o.said)) {
-      CANDOR_ASSIGN(const TokenId token, tokens.find(name, "--said"));
+  if (o.history) {
+    for (const std::string& name : split_at_commas(*o.history)) {
+      CANDOR_ASSIGN(const TokenId token, tokens.find(name, "--history"));
       asked.choice.text.push_back(token);
     }
   }
@@ -153,7 +153,7 @@ void note_idle_sample(const CLI::App& command, const Asked& asked) {
   note_idle_sampling(command, asked.choice.sampling);
   note_idle(command, {"--min-tokens"}, "typed numbers have no end token");
   if (asked.choice.text.empty()) {
-    const char* const reason = "--said names no tokens that stand there";
+    const char* const reason = "--history names no tokens";
     note_idle(command,
               {"--repetition-penalty", "--frequency-penalty", "--presence-penalty", "--dry-multiplier",
                "--no-repeat-ngram-size"},
@@ -249,7 +249,7 @@ void add_sample(CLI::App& app, Action& action) {
   command->add_option("--probabilities", options->probabilities, "instead: numbers like 0.7,0.2,0.1")
       ->type_name("LIST|@FILE");
   command->add_option("--labels", options->labels, "names for them; in a file one a line")->type_name("LIST|@FILE");
-  command->add_option("--said", options->said, "tokens that stand there, for penalties and DRY")->type_name("LIST");
+  command->add_option("--history", options->history, "the tokens before, for penalties and DRY")->type_name("LIST");
   add_int(*command, "--draws", options->n_draws, 1, kMostDraws, "draw N times and count");
   add_int(*command, "-s,--seed", options->seed, 0, std::numeric_limits<int64_t>::max(), "seed of the draws (0)");
   add_choice(*command, "--preset", options->preset, presets, "where temperature and top-p start (off)");

@@ -82,12 +82,12 @@ class StagesText {
 
   void show_changes(const StageView& stage) {
     for (const StageView::Change& change : stage.changed) {
-      std::string stands;
-      if (change.n_in_text > 0) stands = fmt::format("text {}", times(change.n_in_text));
-      if (change.n_in_output > 0) stands += fmt::format(", answer {}", times(change.n_in_output));
+      std::string counts;
+      if (change.n_in_text > 0) counts = fmt::format("text {}", times(change.n_in_text));
+      if (change.n_in_output > 0) counts += fmt::format(", answer {}", times(change.n_in_output));
       const double by = static_cast<double>(change.after) - static_cast<double>(change.before);
       out_ += fmt::format("    {:>7} {} {:>9.3f} -> {:.3f} ({:+.3f}) {}\n", change.token, name(change.token),
-                          change.before, change.after, by, style_.dim(stands));
+                          change.before, change.after, by, style_.dim(counts));
     }
     const int64_t n_more = stage.n_changed - static_cast<int64_t>(stage.changed.size());
     if (n_more > 0) out_ += style_.dim(fmt::format("    and {} more logits\n", format_count(n_more)));

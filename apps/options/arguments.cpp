@@ -165,8 +165,8 @@ class HelpFormatter final : public CLI::Formatter {
   }
   std::string make_option_desc(const CLI::Option* option) const override {
     const std::string value = option->get_default_str(), &words = option->get_description();
-    const bool is_told = value.empty() || words.find(fmt::format("({})", value)) != std::string::npos;
-    const std::string text = is_told ? words : fmt::format("{} [{}]", words, value);
+    const bool is_mentioned = value.empty() || words.find(fmt::format("({})", value)) != std::string::npos;
+    const std::string text = is_mentioned ? words : fmt::format("{} [{}]", words, value);
     return beside(get_column_width(), text);
   }
   std::string make_subcommand(const CLI::App* command) const override {

@@ -41,9 +41,9 @@ struct ReceiptDifference {
   std::string field{};          // "tokens", "logprobs", "text", "finish_reason", "stop_index", "score"
   std::int32_t answer = 0;      // which
   std::int64_t position = 0;    // of the token, from 0
-  TokenId stands = -1;          // what the receipt says; -1: no token
+  TokenId claimed = -1;         // what the receipt says; -1: no token
   TokenId expected = -1;        // what the model gives; -1: no token
-  double stands_logprob = 0.0;  // the model's, of both; of a logprob what stands and what it is
+  double claimed_logprob = 0.0;  // the model's, of both; of a logprob what the receipt says and what it is
   double expected_logprob = 0.0;
 };
 

@@ -318,7 +318,7 @@ class Model:
 
     def verify(self, receipt: Union[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Reads a receipt's answers again: "verified", "message", "tokens", "verified_tokens", and "difference", None or the
-        first: "field", "answer", "position", "stands", "expected" and their logprobs. receipt: Completion.receipt, or its
+        first: "field", "answer", "position", "claimed", "expected" and their logprobs. receipt: Completion.receipt, or its
         JSON. InvalidInput and Unsupported where it is none, or another model's."""
         text = (receipt if isinstance(receipt, str) else json.dumps(receipt)).encode()
         return dict(json.loads(library.text("verify", self._engine.value, text, len(text))))

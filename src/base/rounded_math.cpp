@@ -136,8 +136,8 @@ SinCos rounded_sincos(double angle) {
     return {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
   }
   const double k = std::nearbyint(angle / kHalfPi.hi);
-  const Double2 turned = product_of(k, kHalfPi.hi);
-  const Double2 r = sum_of(angle - turned.hi, -(turned.lo + k * kHalfPi.lo));
+  const Double2 quarter_turns = product_of(k, kHalfPi.hi);
+  const Double2 r = sum_of(angle - quarter_turns.hi, -(quarter_turns.lo + k * kHalfPi.lo));
   const double square = r.hi * r.hi;
   const double sine = r.hi + (r.lo * (1.0 - 0.5 * square) + r.hi * (square * series_of(kSine, square)));
   const double half = 0.5 * square;

@@ -172,9 +172,9 @@ TEST_F(http_client, an_answer_that_breaks_off_is_an_error) {
                          {"HTTP/1.1 200 OK\r\nX: " + std::string(70000, 'x') + "\r\n\r\n", true}});
   for (int i = 0; i < 4; ++i) {
     HttpClient client;
-    const std::string said = ask(client, {.url = server.url("/")});
-    EXPECT_TRUE(said.starts_with(server.authority())) << said.substr(0, 200);
-    EXPECT_EQ(said.find('\n'), std::string::npos);
+    const std::string reply = ask(client, {.url = server.url("/")});
+    EXPECT_TRUE(reply.starts_with(server.authority())) << reply.substr(0, 200);
+    EXPECT_EQ(reply.find('\n'), std::string::npos);
   }
 }
 

@@ -108,12 +108,12 @@ bool Store::read(const Digest& digest, const Digest& parent, std::span<const int
   const std::shared_ptr<Segment> segment = at->second.segment;
   ++at->second.n_found;
   lock.unlock();
-  RecordHeader stands;
+  RecordHeader stored;
   payload.resize(header.payload_bytes());
-  const bool is_there = segment->read(offset, std::as_writable_bytes(std::span(&stands, 1))) &&
-                        segment->read(offset + sizeof stands, payload);
-  const bool is_it = is_there && is_sound(stands) && stands.digest == digest && stands.parent == parent &&
-                     std::ranges::equal(stands.block_tokens(), tokens) && fits(stands, payload);
+  const bool is_there = segment->read(offset, std::as_writable_bytes(std::span(&stored, 1))) &&
+                        segment->read(offset + sizeof stored, payload);
+  const bool is_it = is_there && is_sound(stored) && stored.digest == digest && stored.parent == parent &&
+                     std::ranges::equal(stored.block_tokens(), tokens) && fits(stored, payload);
   if (is_it) return true;
   lock.lock();
   ++figures_.n_damaged;

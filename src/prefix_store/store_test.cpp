@@ -307,10 +307,11 @@ TEST(prefix_store, a_full_disk_loses_nothing_that_was_there) {
     uint32_t n_written = 0;
     for (uint32_t block = 2; block < 50; ++block) n_written += put(*store, block) ? 1 : 0;
     const auto figures = store->figures();
-    const bool is_told = figures.n_unwritten > 0 && figures.last_problem.find("cannot be written") != std::string::npos;
+    const bool is_reported =
+        figures.n_unwritten > 0 && figures.last_problem.find("cannot be written") != std::string::npos;
     bool are_right = look_up(*store, 1) == 1;
     for (uint32_t block = 2; block < 2 + n_written; ++block) are_right = are_right && look_up(*store, block) == 1;
-    ::_exit(is_told && are_right && n_written > 0 && n_written < 48 ? 0 : 1);
+    ::_exit(is_reported && are_right && n_written > 0 && n_written < 48 ? 0 : 1);
   }
   int status = -1;
   ::waitpid(child, &status, 0);

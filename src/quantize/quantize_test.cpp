@@ -80,14 +80,14 @@ TEST(search, errors_of_columns_that_matter_count) {
   for (const DType dtype :
        {DType::kQ3_K, DType::kQ4_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kIQ2_XXS, DType::kIQ3_S}) {
     double errors[2] = {};
-    for (const bool is_told : {false, true}) {
+    for (const bool is_weighted : {false, true}) {
       std::vector<std::byte> bytes(row_bytes(dtype_info(dtype), static_cast<int64_t>(row.size())));
       std::vector<float> decoded(row.size());
-      encode_searched(dtype, row.data(), is_told ? importance.data() : nullptr, static_cast<int64_t>(row.size()),
+      encode_searched(dtype, row.data(), is_weighted ? importance.data() : nullptr, static_cast<int64_t>(row.size()),
                       bytes.data());
       decode_elements(dtype, bytes.data(), static_cast<int64_t>(row.size()), decoded.data());
       for (size_t i = 0; i < row.size(); i += 4) {
-        errors[is_told ? 1 : 0] += std::pow(static_cast<double>(decoded[i] - row[i]), 2);
+        errors[is_weighted ? 1 : 0] += std::pow(static_cast<double>(decoded[i] - row[i]), 2);
       }
     }
     EXPECT_LT(errors[1], 0.9 * errors[0]) << dtype_info(dtype).name;

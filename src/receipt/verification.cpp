@@ -119,56 +119,56 @@ bool Verification::is_decided() const {
 void Verification::on_event(const TokenEvent& event) {
   Answer& answer = answers_[static_cast<std::size_t>(event.choice)];
   if (answer.is_over || verdict_.difference) return;
-  const ReceiptAnswer& stands = receipt_.answers[static_cast<std::size_t>(event.choice)];
-  if (was_broken_off(stands) && answer.n_tokens == stands.tokens.size()) {
-    finish_broken_off(event, stands, answer);
+  const ReceiptAnswer& claimed = receipt_.answers[static_cast<std::size_t>(event.choice)];
+  if (was_broken_off(claimed) && answer.n_tokens == claimed.tokens.size()) {
+    finish_broken_off(event, claimed, answer);
   } else {
-    follow(event, stands, answer);
+    follow(event, claimed, answer);
   }
 }
 
-void Verification::follow(const TokenEvent& event, const ReceiptAnswer& stands, Answer& answer) {
+void Verification::follow(const TokenEvent& event, const ReceiptAnswer& claimed, Answer& answer) {
   answer.text += event.text;
-  if (event.token >= 0) take_token(event, stands, answer);
-  if (!verdict_.difference && event.finish) finish(event, stands, answer);
+  if (event.token >= 0) take_token(event, claimed, answer);
+  if (!verdict_.difference && event.finish) finish(event, claimed, answer);
   answer.is_over = event.finish.has_value();
 }
 
-void Verification::take_token(const TokenEvent& event, const ReceiptAnswer& stands, Answer& answer) {
+void Verification::take_token(const TokenEvent& event, const ReceiptAnswer& claimed, Answer& answer) {
   const std::size_t i = answer.n_tokens;
-  if (i >= stands.tokens.size() || stands.tokens[i] != event.token) return differ("tokens", event, stands, i);
+  if (i >= claimed.tokens.size() || claimed.tokens[i] != event.token) return differ("tokens", event, claimed, i);
   const auto bits = [](float value) { return std::bit_cast<std::uint32_t>(value); };
-  if (event.logprob && bits(stands.logprobs[i]) != bits(event.logprob->logprob))
-    return differ("logprobs", event, stands, i);
+  if (event.logprob && bits(claimed.logprobs[i]) != bits(event.logprob->logprob))
+    return differ("logprobs", event, claimed, i);
   ++answer.n_tokens;
   ++verdict_.n_verified;
 }
 
-void Verification::finish(const TokenEvent& event, const ReceiptAnswer& stands, const Answer& answer) {
+void Verification::finish(const TokenEvent& event, const ReceiptAnswer& claimed, const Answer& answer) {
   const std::size_t n = answer.n_tokens;
-  if (n < stands.tokens.size()) return differ("tokens", event, stands, n);
-  if (stands.finish != *event.finish) return differ("finish_reason", event, stands, n);
-  if (stands.stop_index != event.stop_index) return differ("stop_index", event, stands, n);
-  if (stands.score != event.score) return differ("score", event, stands, n);
-  if (stands.text != answer.text) return differ("text", event, stands, n);
+  if (n < claimed.tokens.size()) return differ("tokens", event, claimed, n);
+  if (claimed.finish != *event.finish) return differ("finish_reason", event, claimed, n);
+  if (claimed.stop_index != event.stop_index) return differ("stop_index", event, claimed, n);
+  if (claimed.score != event.score) return differ("score", event, claimed, n);
+  if (claimed.text != answer.text) return differ("text", event, claimed, n);
 }
 
 // The end is nobody's to check; text that was held back then came at once.
-void Verification::finish_broken_off(const TokenEvent& event, const ReceiptAnswer& stands, Answer& answer) {
+void Verification::finish_broken_off(const TokenEvent& event, const ReceiptAnswer& claimed, Answer& answer) {
   answer.is_over = true;
-  if (!stands.text.starts_with(answer.text)) differ("text", event, stands, answer.n_tokens);
+  if (!claimed.text.starts_with(answer.text)) differ("text", event, claimed, answer.n_tokens);
 }
 
-void Verification::differ(const char* field, const TokenEvent& event, const ReceiptAnswer& stands,
+void Verification::differ(const char* field, const TokenEvent& event, const ReceiptAnswer& claimed,
                           std::size_t position) {
   ReceiptDifference& found = verdict_.difference.emplace();
   found.field = field;
   found.answer = event.choice;
   found.position = static_cast<std::int64_t>(position);
-  if (position < stands.tokens.size()) {
-    found.stands = stands.tokens[position];
-    const bool is_weighed = event.predicted && event.predicted->token == found.stands;
-    found.stands_logprob = static_cast<double>(is_weighed ? event.predicted->logprob : stands.logprobs[position]);
+  if (position < claimed.tokens.size()) {
+    found.claimed = claimed.tokens[position];
+    const bool is_weighed = event.predicted && event.predicted->token == found.claimed;
+    found.claimed_logprob = static_cast<double>(is_weighed ? event.predicted->logprob : claimed.logprobs[position]);
   }
   found.expected = event.token;
   if (event.logprob) found.expected_logprob = static_cast<double>(event.logprob->logprob);

@@ -33,11 +33,11 @@ class Verification {
   };
 
   Verification(Receipt receipt, Request request);
-  void follow(const TokenEvent& event, const ReceiptAnswer& stands, Answer& answer);
-  void take_token(const TokenEvent& event, const ReceiptAnswer& stands, Answer& answer);
-  void finish(const TokenEvent& event, const ReceiptAnswer& stands, const Answer& answer);
-  void finish_broken_off(const TokenEvent& event, const ReceiptAnswer& stands, Answer& answer);
-  void differ(const char* field, const TokenEvent& event, const ReceiptAnswer& stands, std::size_t position);
+  void follow(const TokenEvent& event, const ReceiptAnswer& claimed, Answer& answer);
+  void take_token(const TokenEvent& event, const ReceiptAnswer& claimed, Answer& answer);
+  void finish(const TokenEvent& event, const ReceiptAnswer& claimed, const Answer& answer);
+  void finish_broken_off(const TokenEvent& event, const ReceiptAnswer& claimed, Answer& answer);
+  void differ(const char* field, const TokenEvent& event, const ReceiptAnswer& claimed, std::size_t position);
 
   Receipt receipt_;
   Request request_;

@@ -53,12 +53,12 @@ std::string to_string(const ReceiptVerdict& verdict, const Engine& engine) {
   const std::string answer = difference.answer > 0 ? fmt::format("answer {}: ", difference.answer + 1) : "";
   if (difference.field == "tokens") {
     return fmt::format("{}differs at token {}: the receipt has {}, the model gives {}", answer, difference.position + 1,
-                       shown(engine, difference.stands, difference.stands_logprob),
+                       shown(engine, difference.claimed, difference.claimed_logprob),
                        shown(engine, difference.expected, difference.expected_logprob));
   }
   if (difference.field == "logprobs") {
     return fmt::format("{}differs at token {}: its logprob is {} in the receipt, the model gives {}", answer,
-                       difference.position + 1, static_cast<float>(difference.stands_logprob),
+                       difference.position + 1, static_cast<float>(difference.claimed_logprob),
                        static_cast<float>(difference.expected_logprob));
   }
   return answer + end_of(difference);
@@ -74,8 +74,8 @@ std::string to_json(const ReceiptVerdict& verdict, const Engine& engine) {
     json["difference"] = {{"field", difference->field},
                           {"answer", difference->answer},
                           {"position", difference->position},
-                          {"stands", difference->stands},
-                          {"stands_logprob", difference->stands_logprob},
+                          {"claimed", difference->claimed},
+                          {"claimed_logprob", difference->claimed_logprob},
                           {"expected", difference->expected},
                           {"expected_logprob", difference->expected_logprob}};
   }

@@ -82,7 +82,7 @@ TEST(sample_command, min_p_cuts_below_a_tenth_of_the_best) {
 }
 
 TEST(sample_command, penalties_are_told_by_token) {
-  const Json json = sampled({"--logits", "3,1", "--labels", "fox,dog", "--said", "fox,fox,fox,fox",
+  const Json json = sampled({"--logits", "3,1", "--labels", "fox,dog", "--history", "fox,fox,fox,fox",
                              "--presence-penalty", "0.2", "--frequency-penalty", "0.1"});
   const Json changed = stage(json, "penalties").at("changed");
   ASSERT_EQ(changed.size(), 1u);
@@ -90,7 +90,7 @@ TEST(sample_command, penalties_are_told_by_token) {
   EXPECT_EQ(changed[0]["n_in_output"], 4);
   EXPECT_NEAR(changed[0]["before"].get<double>(), 3.0, 1e-6);
   EXPECT_NEAR(changed[0]["after"].get<double>(), 2.4, 1e-6);
-  const Json repeated = stage(sampled({"--logits", "3,-1", "--said", "0,1", "--repeat-penalty", "2"}), "penalties");
+  const Json repeated = stage(sampled({"--logits", "3,-1", "--history", "0,1", "--repeat-penalty", "2"}), "penalties");
   EXPECT_NEAR(repeated["changed"][0]["after"].get<double>(), 1.5, 1e-6);   // divided
   EXPECT_NEAR(repeated["changed"][1]["after"].get<double>(), -2.0, 1e-6);  // multiplied
 }
@@ -178,8 +178,8 @@ TEST_F(SampleInput, names_tokens_that_are_there) {
   expect_refused({"--logits", "1,2", "--labels", "a"}, {"1 names for 2 numbers"});
   expect_refused({"--logits", "1,2", "--labels", "a,a"}, {"\"a\"", "twice"});
   expect_refused({"--logits", "1,2", "--labels", "a,"}, {"label 2 is empty"});
-  expect_refused({"--logits", "1,2", "--said", "c"}, {"--said", "\"c\""});
-  expect_refused({"--logits", "1,2", "--said", "2"}, {"--said", "\"2\"", "0 to 1"});
+  expect_refused({"--logits", "1,2", "--history", "c"}, {"--history", "\"c\""});
+  expect_refused({"--logits", "1,2", "--history", "2"}, {"--history", "\"2\"", "0 to 1"});
   expect_refused({"--logits", "1,2", "--logit-bias", "9=1"}, {"--logit-bias", "\"9\""});
 }
 

@@ -106,7 +106,7 @@ TEST_P(Receipts, a_wrong_token_is_found_where_it_stands) {
     EXPECT_EQ(verdict->difference->field, "tokens");
     EXPECT_EQ(verdict->difference->answer, &answer - receipt.answers.data());
     EXPECT_EQ(verdict->difference->position, static_cast<int64_t>(at));
-    EXPECT_EQ(verdict->difference->stands, answer.tokens[at]);
+    EXPECT_EQ(verdict->difference->claimed, answer.tokens[at]);
     EXPECT_EQ(verdict->difference->expected, right);
   }
 }

@@ -122,7 +122,7 @@ TEST_F(ServedReceipts, what_is_wrong_is_told_and_what_is_no_receipt_is_refused) 
   EXPECT_EQ(verdict["verified_tokens"], 3);
   EXPECT_EQ(verdict["difference"]["field"], "tokens");
   EXPECT_EQ(verdict["difference"]["position"], 3);
-  EXPECT_EQ(verdict["difference"]["stands"], 77);
+  EXPECT_EQ(verdict["difference"]["claimed"], 77);
   forged = receipt;
   forged["model"]["fingerprint"] = "0123456789abcdef";
   const Json refused = checked(forged, 400);

@@ -67,7 +67,7 @@ Result<void> Carrier::run(const std::atomic<bool>& is_over) {
   }
   for (const auto& route : routes_) {
     for (Box& box : route->boxes) mpi_.cancel(&box.request);
-    mpi_.cancel(&route->heard_request);
+    mpi_.cancel(&route->receive_request);
   }
   return {};
 }
@@ -86,7 +86,7 @@ Result<void> Carrier::post(Route& route, Box& box) {
 }
 
 Result<void> Carrier::listen(Route& route) {
-  const int code = mpi_.receive(&route.heard, sizeof(route.heard), route.peer, kWordTag, &route.heard_request);
+  const int code = mpi_.receive(&route.received, sizeof(route.received), route.peer, kWordTag, &route.receive_request);
   if (code != 0) return mpi_failure(mpi_, "receive", code);
   return {};
 }
@@ -171,33 +171,33 @@ Result<void> Carrier::carry_in(Route& route) {
 
 // That this rank leaves is not said: all leave together, or MPI tells.
 Result<void> Carrier::say(Route& route, bool is_time) {
-  if (route.is_saying) {
+  if (route.is_sending) {
     size_t n_bytes = 0;
-    CANDOR_ASSIGN(const bool is_said, is_done(route.said_request, n_bytes));
-    route.is_saying = !is_said;
+    CANDOR_ASSIGN(const bool is_sent, is_done(route.send_request, n_bytes));
+    route.is_sending = !is_sent;
   }
   const RankEntry& own = segment_.entry(rank_);
   const RankState state = own.state.load(std::memory_order_acquire);
-  const bool is_news = state == RankState::kFailed && route.said.state != state;
-  if (route.is_saying || !(is_time || is_news)) return {};
-  route.said.beats = own.beats.load(std::memory_order_relaxed);
-  route.said.state = state == RankState::kLeft ? RankState::kHere : state;
-  route.said.message = own.message;
-  const int code = mpi_.send(&route.said, sizeof(route.said), route.peer, kWordTag, &route.said_request);
+  const bool is_news = state == RankState::kFailed && route.sent.state != state;
+  if (route.is_sending || !(is_time || is_news)) return {};
+  route.sent.beats = own.beats.load(std::memory_order_relaxed);
+  route.sent.state = state == RankState::kLeft ? RankState::kHere : state;
+  route.sent.message = own.message;
+  const int code = mpi_.send(&route.sent, sizeof(route.sent), route.peer, kWordTag, &route.send_request);
   if (code != 0) return mpi_failure(mpi_, "send", code);
-  route.is_saying = true;
+  route.is_sending = true;
   return {};
 }
 
 Result<void> Carrier::hear(Route& route) {
   size_t n_bytes = 0;
-  CANDOR_ASSIGN(const bool is_heard, is_done(route.heard_request, n_bytes));
-  if (!is_heard) return {};
+  CANDOR_ASSIGN(const bool is_received, is_done(route.receive_request, n_bytes));
+  if (!is_received) return {};
   RankEntry& peer = segment_.entry(route.peer);
-  route.heard.message.back() = '\0';
-  if (peer.state.load() != RankState::kFailed) peer.message = route.heard.message;
-  peer.beats.store(route.heard.beats, std::memory_order_relaxed);
-  peer.state.store(route.heard.state, std::memory_order_release);
+  route.received.message.back() = '\0';
+  if (peer.state.load() != RankState::kFailed) peer.message = route.received.message;
+  peer.beats.store(route.received.beats, std::memory_order_relaxed);
+  peer.state.store(route.received.state, std::memory_order_release);
   return listen(route);
 }
 

@@ -64,9 +64,9 @@ class Carrier {
     uint64_t n_begun = 0;  // bytes of the ring
     std::array<Box, kPieces> boxes{};
     size_t first_box = 0;
-    Word said{}, heard{};
-    candor_mpi_request said_request{}, heard_request{};
-    bool is_saying = false;
+    Word sent{}, received{};
+    candor_mpi_request send_request{}, receive_request{};
+    bool is_sending = false;
   };
 
   Result<void> post(Route& route, Box& box);

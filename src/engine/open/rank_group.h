@@ -35,7 +35,7 @@ Result<void> follow_at(const platform::ProcessPlace& place, const EngineOptions&
 // The whole life of a process that rank 0 started.
 struct RankEnd {
   Result<void> outcome{};
-  bool is_told = false;  // rank 0 knows why
+  bool is_reported = false;  // rank 0 knows why
 };
 RankEnd serve_as_rank(int descriptor, int32_t rank);
 

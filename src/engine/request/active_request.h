@@ -63,7 +63,7 @@ struct Choice {
   std::vector<TokenId> predicted{};  // its tokens, as the caller believes; empty: no longer
   TokenId first_token = kNoToken;  // until it has a sequence of its own
   bool is_open = true;
-  bool is_told = false;  // its last event was handed out
+  bool is_published = false;  // its last event was handed out
 };
 
 struct ActiveRequest {

@@ -20,7 +20,7 @@ Error copy_of(const Error& error) noexcept {
 // Of the choices that were not told of an end; -1 where all were.
 int32_t last_untold(ActiveRequest& request) {
   int32_t i = request.n_choices() - 1;
-  while (i >= 0 && request.choice(i).is_told) --i;
+  while (i >= 0 && request.choice(i).is_published) --i;
   return i;
 }
 
@@ -51,7 +51,7 @@ void Publisher::publish(Outgoing& outgoing) noexcept {
   }
   if (event.finish) {
     metrics_.n_finished[static_cast<size_t>(*event.finish)].add();
-    request.choice(event.choice).is_told = true;
+    request.choice(event.choice).is_published = true;
   }
   try {
     if (request.receipt) note_event(request, event);
@@ -66,7 +66,7 @@ void Publisher::publish_breakdown(RequestTable::Owned request) noexcept {
   inbox_.forget(*request);
   const int32_t last = last_untold(*request);
   for (int32_t i = 0; i <= last; ++i) {
-    if (request->choice(i).is_told) continue;
+    if (request->choice(i).is_published) continue;
     TokenEvent event;
     event.request = request->id;
     event.choice = i;

@@ -260,9 +260,9 @@ Result<void> Unpickler::push_name() {
   if (storage_type(name) != nullptr) {
     return push(Name{std::ranges::find(kStorages, name, [](const auto& row) { return row.first; })->first});
   }
-  const std::string_view said = text_.substr(begin, module.size() + 1 + member.size());
+  const std::string_view global = text_.substr(begin, module.size() + 1 + member.size());
   return bad(
-      fmt::format("names {}, and only tensors of F32, F16, BF16 and F64 are read: nothing is run", in_quotes(said)));
+      fmt::format("names {}, and only tensors of F32, F16, BF16 and F64 are read: nothing is run", in_quotes(global)));
 }
 
 Result<void> Unpickler::push_tuple(size_t n) {

@@ -66,7 +66,7 @@ std::vector<std::string> other_names(std::string_view module, const HubForm& for
 
 }  // namespace
 
-std::string PeftReader::said(std::string_view name) const {
+std::string PeftReader::named(std::string_view name) const {
   return fmt::format("adapter {}: {}", in_quotes(folder_.string()), in_quotes(name));
 }
 

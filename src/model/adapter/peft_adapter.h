@@ -65,7 +65,7 @@ class PeftReader {
   Result<void> add_experts(const std::string& name, const Module& module);
   Result<void> add_expert_matrix(const std::string& name, const Module& module, bool is_down, int32_t layer);
   bool alternates(std::string_view parameter) const;
-  std::string said(std::string_view name) const;
+  std::string named(std::string_view name) const;
 
   TensorView new_tensor(const TensorView& like, const Shape& shape);
   std::byte* bytes_of(const TensorView& made) { return const_cast<std::byte*>(made.data); }

@@ -247,13 +247,13 @@ std::vector<std::byte> join_matrices(std::span<const TensorView> parts, DType dt
     encode_elements(dtype, values.data(), part.shape[2], dst);
   };
   const std::vector<std::byte> rows = join_rows(parts, {n_in * unit_of(dtype), are_halves}, write);
-  std::vector<std::byte> turned(rows.size());
+  std::vector<std::byte> transposed(rows.size());
   const Turn turn{static_cast<size_t>(shape[1]) * parts.size(), n_in, {}, unit_of(dtype)};
   const size_t expert_bytes = rows.size() / n_experts;
   for (size_t expert = 0; expert < n_experts; ++expert) {
-    turn.run(rows.data() + expert * expert_bytes, 0, turned.data() + expert * expert_bytes);
+    turn.run(rows.data() + expert * expert_bytes, 0, transposed.data() + expert * expert_bytes);
   }
-  return turned;
+  return transposed;
 }
 
 std::vector<std::byte> join_codes(std::span<const TensorView> parts, DType, bool are_halves) {

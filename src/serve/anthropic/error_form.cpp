@@ -38,9 +38,9 @@ std::string_view type_of(int status) {
   }
 }
 
-int status_of(const http::HttpResponse::Told& told) {
-  const bool is_busy = told.words.status == 503 || told.error.kind == ErrorKind::kOverloaded;
-  return is_busy ? kOverloadedStatus : told.words.status;
+int status_of(const http::HttpResponse::Failure& failure) {
+  const bool is_busy = failure.words.status == 503 || failure.error.kind == ErrorKind::kOverloaded;
+  return is_busy ? kOverloadedStatus : failure.words.status;
 }
 
 // Clients read both numbers of a prompt that is too long, and shorten their conversation by them.
@@ -59,10 +59,10 @@ std::string message_of(const Error& error) {
 }  // namespace
 
 void tell_error(http::HttpResponse& response, const http::HttpRequest& request) {
-  response.status = status_of(*response.told);
+  response.status = status_of(*response.failure);
   response.body =
       to_text({{"type", "error"},
-               {"error", {{"type", type_of(response.status)}, {"message", message_of(response.told->error)}}},
+               {"error", {{"type", type_of(response.status)}, {"message", message_of(response.failure->error)}}},
                {"request_id", request.id}});
   response.headers.emplace_back("request-id", request.id);
 }

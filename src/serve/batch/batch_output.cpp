@@ -131,9 +131,9 @@ Result<void> BatchOutput::append(const BatchAnswer& answer) {
     if (n < 0) {
       const int error = errno;
       if (ftruncate(file_, static_cast<off_t>(size_)) == 0) lseek(file_, 0, SEEK_END);
-      Error told = cannot(error);
-      told.message += "; the answers before stay, and the same batch goes on";
-      return told;
+      Error reported = cannot(error);
+      reported.message += "; the answers before stay, and the same batch goes on";
+      return reported;
     }
     at += static_cast<size_t>(n);
   }

@@ -33,8 +33,8 @@ std::string framed(StreamFormat format, const std::string& name, const std::stri
 void open_before_reply(http::Exchange& exchange, const http::Headers& headers, const LoadingForm& form,
                        const std::shared_ptr<const EarlyStream>& early) {
   exchange.open_before_reply(stream_head(headers, form.format), [form, early](const http::HttpResponse& response) {
-    if (form.last_words != nullptr && response.told) return form.last_words(*early, response);
-    return framed(form.format, response.told ? "error" : "message", response.body);
+    if (form.last_words != nullptr && response.failure) return form.last_words(*early, response);
+    return framed(form.format, response.failure ? "error" : "message", response.body);
   });
 }
 

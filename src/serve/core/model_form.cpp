@@ -46,7 +46,7 @@ bool holds(const std::string& text, const char* part) {
 }
 
 // Behind the user's words and before the answer's, each where there is one, and apart from them.
-bool stands_apart(const std::string& prompt, const char* words) {
+bool is_separate(const std::string& prompt, const char* words) {
   const size_t at = prompt.find(words);
   const size_t asked = prompt.find("probe_asked");
   const size_t answered = prompt.find("probe_answered");
@@ -62,8 +62,8 @@ void probe_system(const Engine& engine, ModelForm& form) {
   const Message answer{.role = "assistant", .content = "probe_answered"};
   const Message next{.role = "user", .content = "hi"};
   form.takes_system = holds(rendered(engine, {system, user}, ""), "probe_words");
-  form.takes_late_system = stands_apart(rendered(engine, {user, system}, ""), "probe_words") &&
-                           stands_apart(rendered(engine, {user, system, answer, next}, ""), "probe_words");
+  form.takes_late_system = is_separate(rendered(engine, {user, system}, ""), "probe_words") &&
+                           is_separate(rendered(engine, {user, system, answer, next}, ""), "probe_words");
 }
 
 }  // namespace

@@ -23,14 +23,14 @@ class Reading {
   Reading(Engine& engine, const ReadMany& asked) : engine_(engine), asked_(asked) {}
 
   Result<bool> run() {
-    while (n_told_ < asked_.requests.size() && !error_ && (!asked_.goes_on || asked_.goes_on())) {
+    while (n_delivered_ < asked_.requests.size() && !error_ && (!asked_.goes_on || asked_.goes_on())) {
       send();
       collect();
       tell();
     }
     settle();
     if (error_) return *error_;
-    return n_told_ == asked_.requests.size();
+    return n_delivered_ == asked_.requests.size();
   }
 
  private:
@@ -80,9 +80,9 @@ class Reading {
   }
 
   void tell() {
-    while (!error_ && waiting_.contains(n_told_)) {
-      auto text = waiting_.extract(n_told_);
-      asked_.on_read(n_told_++, std::move(text.mapped()));
+    while (!error_ && waiting_.contains(n_delivered_)) {
+      auto text = waiting_.extract(n_delivered_);
+      asked_.on_read(n_delivered_++, std::move(text.mapped()));
     }
   }
 
@@ -100,7 +100,7 @@ class Reading {
   std::vector<RequestId> ids_;
   std::map<size_t, ReadText> waiting_;
   std::optional<Error> error_;
-  size_t n_sent_ = 0, n_told_ = 0, n_done_ = 0;
+  size_t n_sent_ = 0, n_delivered_ = 0, n_done_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;

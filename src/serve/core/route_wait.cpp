@@ -31,8 +31,8 @@ Result<AskedModel> asked_model(const Route& route, const http::HttpRequest& requ
   asked.name = text_of(*body, "model");
   if (asked.name.empty()) asked.name = text_of(*body, "name");
   const auto stream = body->find("stream");
-  const bool is_said = stream != body->end() && stream->is_boolean();
-  asked.is_stream = route.loading.words != nullptr && (is_said ? stream->get<bool>() : route.loading.streams_unasked);
+  const bool is_stated = stream != body->end() && stream->is_boolean();
+  asked.is_stream = route.loading.words != nullptr && (is_stated ? stream->get<bool>() : route.loading.streams_unasked);
   return asked;
 }
 
@@ -66,8 +66,8 @@ void RouteWait::open() {
 void RouteWait::tick(std::chrono::milliseconds quiet) {
   const std::lock_guard lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
-  if (is_over_ || !asked_.is_stream || now - last_said_ < quiet) return;
-  last_said_ = now;
+  if (is_over_ || !asked_.is_stream || now - last_event_ < quiet) return;
+  last_event_ = now;
   if (early_ == nullptr) open();
   exchange_->write(form_.words(*early_));
   ++early_->n_frames;

@@ -40,7 +40,7 @@ class RouteWait final : public Work, public ModelWaiter {
         asked_(std::move(asked)),
         headers_(std::move(headers)),
         answer_(std::move(answer)),
-        last_said_(std::chrono::steady_clock::now()) {}
+        last_event_(std::chrono::steady_clock::now()) {}
 
   void on_model(Result<ModelLease> lease) override;
   void cancel() override;
@@ -63,7 +63,7 @@ class RouteWait final : public Work, public ModelWaiter {
   std::mutex mutex_;
   bool is_over_ = false;
   std::shared_ptr<EarlyStream> early_{};  // nullptr: nothing was said yet
-  std::chrono::steady_clock::time_point last_said_;
+  std::chrono::steady_clock::time_point last_event_;
 };
 
 }  // namespace candor::serve

@@ -81,13 +81,13 @@ HttpResponse error_response(const Error& error, const ErrorWords& words) {
   HttpResponse response;
   response.status = words.status;
   response.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
-  response.told = {error, words};
+  response.failure = {error, words};
   if (words.status == 429 || words.status == 503) response.headers.emplace_back("retry-after", "1");
   return response;
 }
 
 HttpResponse in_form_of(const HttpRequest& request, HttpResponse response) {
-  if (request.error_form != nullptr && response.told) request.error_form(response, request);
+  if (request.error_form != nullptr && response.failure) request.error_form(response, request);
   return response;
 }
 

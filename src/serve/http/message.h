@@ -55,11 +55,11 @@ struct HttpResponse {
   Headers headers = {};
   bool must_close = false;  // the connection ends behind it
   // What error_response() made it of.
-  struct Told {
+  struct Failure {
     Error error;
     ErrorWords words;
   };
-  std::optional<Told> told = {};
+  std::optional<Failure> failure = {};
 };
 
 // "Not Found" for 404; "Status" for what has no name here.

@@ -160,12 +160,13 @@ HttpResponse Session::fault_response() const {
 
 // A reply that needs no handler; false unless the connection is still in step.
 net::awaitable<bool> Session::refuse(const HttpRequest& request, const HttpResponse& response) {
-  const HttpResponse told = in_form_of(request, response);
-  keep_alive_ = !request.method.empty() && !told.must_close && !network_.is_draining && reader_.fault().message.empty();
+  const HttpResponse reply = in_form_of(request, response);
+  keep_alive_ =
+      !request.method.empty() && !reply.must_close && !network_.is_draining && reader_.fault().message.empty();
   reader_.set_fault({});
-  ReplyRecord record{.status = told.status, .n_bytes = told.body.size()};
+  ReplyRecord record{.status = reply.status, .n_bytes = reply.body.size()};
   link_.set_deadline(network_.options.write_timeout);
-  const std::string bytes = head_of(told, false, request) + (request.method == "HEAD" ? "" : told.body);
+  const std::string bytes = head_of(reply, false, request) + (request.method == "HEAD" ? "" : reply.body);
   record.was_cut = !co_await link_.write(bytes);
   link_.clear_deadline();
   report(request, record);

@@ -56,7 +56,7 @@ void embed(const Core& core, const Shared& exchange, Result<EmbeddingRequest> (*
 // {"error": "text"}, which names the field.
 void tell_error(http::HttpResponse& response, const http::HttpRequest&) {
   constexpr size_t kMostMessage = 4096;
-  const Error& error = response.told->error;
+  const Error& error = response.failure->error;
   const bool is_named = error.message.find(error.field) != std::string::npos;
   const std::string words = is_named ? error.message : error.field + ": " + error.message;
   response.body = to_text(Json{{"error", clipped(words, kMostMessage)}});

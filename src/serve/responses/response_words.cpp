@@ -79,7 +79,7 @@ std::string early_frame(const EarlyStream& stream) {
 }
 
 std::string early_failure(const EarlyStream& stream, const http::HttpResponse& response) {
-  Json failed = failed_response(early_response(stream), response.told->error);
+  Json failed = failed_response(early_response(stream), response.failure->error);
   return frame(response_event("response.failed", std::move(failed)), stream.n_frames);
 }
 

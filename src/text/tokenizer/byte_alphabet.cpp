@@ -7,14 +7,14 @@
 namespace candor::text {
 namespace {
 
-constexpr bool stands_for_itself(uint32_t byte) {
+constexpr bool maps_to_itself(uint32_t byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
 constexpr std::array<uint32_t, 256> make_alphabet() {
   std::array<uint32_t, 256> alphabet{};
   uint32_t next = 0x100;
-  for (uint32_t byte = 0; byte < 256; ++byte) alphabet[byte] = stands_for_itself(byte) ? byte : next++;
+  for (uint32_t byte = 0; byte < 256; ++byte) alphabet[byte] = maps_to_itself(byte) ? byte : next++;
   return alphabet;
 }
 
