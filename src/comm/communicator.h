@@ -24,6 +24,11 @@ inline Error lost_rank(std::string message) {
   return fail(ErrorKind::kBusy, std::move(message), "ranks");
 }
 
+inline bool is_fault_of_input(ErrorKind kind) {
+  return kind == ErrorKind::kInvalidInput || kind == ErrorKind::kUnsupported || kind == ErrorKind::kNotFound ||
+         kind == ErrorKind::kIo;
+}
+
 // A matrix of which every rank has some columns: rank r those from bounds[r] to bounds[r + 1]. Before, the first
 // n_rows * (own columns) floats of `rows` are the own slice, row by row without gaps; behind, `rows` is the whole
 // matrix, [n_rows, bounds.back()].
@@ -61,8 +66,9 @@ class Communicator {
   // Returns when all ranks have called it.
   virtual Result<void> barrier() = 0;
 
-  // Tells the others why this rank can't go on.
-  virtual void say_failed(std::string_view why) = 0;
+  // Tells the others why this rank can't go on. Of a fault of the input they get an error of the same kind, of any other
+  // that a rank is lost.
+  virtual void say_failed(const Error& why) = 0;
   // The first peer that is lost, by name. Any thread.
   virtual Result<void> health() const = 0;
   virtual Traffic traffic() const = 0;

@@ -46,7 +46,7 @@ class LosingCommunicator final : public comm::Communicator {
   }
   Result<void> broadcast(std::vector<std::byte>&) override { return health(); }
   Result<void> barrier() override { return health(); }
-  void say_failed(std::string_view) override {}
+  void say_failed(const Error&) override {}
   Result<void> health() const override {
     if (loss_.is_there) return comm::lost_rank("rank 1 has ended");
     return {};

@@ -81,7 +81,7 @@ Result<void> RankBackend::health() const {
   return group_.comm == nullptr ? Result<void>{} : group_.comm->health();
 }
 
-void RankBackend::say_failed(std::string_view why) {
+void RankBackend::say_failed(const Error& why) {
   if (group_.comm != nullptr && health()) group_.comm->say_failed(why);
 }
 

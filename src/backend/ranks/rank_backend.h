@@ -76,7 +76,7 @@ class RankBackend final : public Backend {
   // Until rank 0 ends this one, or somebody is lost.
   Result<void> follow(const RunPass& run);
   // Tells the others why this rank ends, unless another one is lost already.
-  void say_failed(std::string_view why);
+  void say_failed(const Error& why);
 
  private:
   class Store;

@@ -183,6 +183,7 @@ Result<void> Carrier::say(Route& route, bool is_time) {
   route.sent.beats = own.beats.load(std::memory_order_relaxed);
   route.sent.state = state == RankState::kLeft ? RankState::kHere : state;
   route.sent.message = own.message;
+  route.sent.kind = own.kind;
   const int code = mpi_.send(&route.sent, sizeof(route.sent), route.peer, kWordTag, &route.send_request);
   if (code != 0) return mpi_failure(mpi_, "send", code);
   route.is_sending = true;
@@ -195,7 +196,10 @@ Result<void> Carrier::hear(Route& route) {
   if (!is_received) return {};
   RankEntry& peer = segment_.entry(route.peer);
   route.received.message.back() = '\0';
-  if (peer.state.load() != RankState::kFailed) peer.message = route.received.message;
+  if (peer.state.load() != RankState::kFailed) {
+    peer.message = route.received.message;
+    peer.kind = route.received.kind;
+  }
   peer.beats.store(route.received.beats, std::memory_order_relaxed);
   peer.state.store(route.received.state, std::memory_order_release);
   return listen(route);

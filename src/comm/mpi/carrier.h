@@ -43,6 +43,7 @@ class Carrier {
     uint64_t beats = 0;
     RankState state = RankState::kComing;
     std::array<char, 512> message{};
+    ErrorKind kind = ErrorKind::kInternal;
   };
   struct Piece {
     candor_mpi_request request{};

@@ -100,10 +100,11 @@ TEST(carrier, why_a_far_rank_failed_is_quoted) {
   FarRank first(link, 0);
   FarRank second(link, 1);
   ASSERT_TRUE(first.comm().wait_for_all(milliseconds(30'000)));
-  second.comm().say_failed("the file is another one");
+  second.comm().say_failed(fail(ErrorKind::kInvalidInput, "the file is another one"));
   const auto waited = first.comm().barrier();
   ASSERT_FALSE(waited);
   EXPECT_EQ(waited.error().message, "rank 1: the file is another one");
+  EXPECT_EQ(waited.error().kind, ErrorKind::kInvalidInput);
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ class JobCommunicator final : public Communicator {
   }
   Result<void> broadcast(std::vector<std::byte>& message) override { return job_.broadcast(message); }
   Result<void> barrier() override { return job_.barrier(); }
-  void say_failed(std::string_view why) override { job_.say_failed(why); }
+  void say_failed(const Error& why) override { job_.say_failed(why); }
   Result<void> health() const override { return job_.health(); }
   Traffic traffic() const override { return job_.traffic(); }
 

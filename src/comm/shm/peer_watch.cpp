@@ -100,7 +100,11 @@ void PeerWatch::look_at_all() {
 std::optional<Error> PeerWatch::fault_of(int32_t rank, Peer& peer) {
   const RankEntry& entry = segment_->entry(rank);
   const RankState state = entry.state.load(std::memory_order_acquire);
-  if (state == RankState::kFailed) return lost_rank("rank " + std::to_string(rank) + ": " + entry.message.data());
+  if (state == RankState::kFailed) {
+    std::string why = "rank " + std::to_string(rank) + ": " + entry.message.data();
+    if (is_fault_of_input(entry.kind)) return fail(entry.kind, std::move(why));
+    return lost_rank(std::move(why));
+  }
   if (state == RankState::kLeft) return lost_rank(name_of(rank, entry) + " has left");
   bool is_gone = false;
   if (peer.process < 0) peer.process = watch_process(entry.pid.load(), is_gone);

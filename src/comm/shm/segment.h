@@ -38,6 +38,7 @@ struct RankEntry {
   std::atomic<int32_t> pid{0};
   std::atomic<uint64_t> beats{0};
   std::array<char, 512> message{};  // why it failed; written before the state says so
+  ErrorKind kind = ErrorKind::kInternal;  // too
   std::array<char, 64> host{};      // of a rank on another host, which has no process on this one
 };
 

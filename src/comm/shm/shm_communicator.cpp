@@ -76,10 +76,11 @@ ShmCommunicator::~ShmCommunicator() {
   segment_->entry(rank_).state.compare_exchange_strong(here, RankState::kLeft);
 }
 
-void ShmCommunicator::say_failed(std::string_view why) {
+void ShmCommunicator::say_failed(const Error& why) {
   RankEntry& own = segment_->entry(rank_);
   if (own.state.load() == RankState::kFailed) return;
-  own.message[why.copy(own.message.data(), own.message.size() - 1)] = '\0';
+  own.message[why.message.copy(own.message.data(), own.message.size() - 1)] = '\0';
+  own.kind = why.kind;
   own.state.store(RankState::kFailed, std::memory_order_release);
 }
 

@@ -54,7 +54,7 @@ class ShmCommunicator final : public Communicator {
   Result<void> gather(const RowSlices& slices, Receivers receivers, uint64_t tag) override;
   Result<void> broadcast(std::vector<std::byte>& message) override;
   Result<void> barrier() override;
-  void say_failed(std::string_view why) override;
+  void say_failed(const Error& why) override;
   Result<void> health() const override { return watch_.health(); }
   Traffic traffic() const override { return traffic_; }
 

@@ -152,10 +152,11 @@ TEST(shm_communicator, a_rank_that_says_why_it_failed_is_quoted) {
   ASSERT_TRUE(segment);
   ShmCommunicator first(*segment, 0, {});
   ShmCommunicator second(*segment, 1, {});
-  second.say_failed("the file is another one");
+  second.say_failed(fail(ErrorKind::kInvalidInput, "the file is another one"));
   const auto waited = first.barrier();
   ASSERT_FALSE(waited);
   EXPECT_EQ(waited.error().message, "rank 1: the file is another one");
+  EXPECT_EQ(waited.error().kind, ErrorKind::kInvalidInput);
   EXPECT_FALSE(first.health());
 }
 

@@ -220,7 +220,7 @@ Result<void> follow_as_rank(const EngineOptions& options, std::unique_ptr<backen
   auto done = load_and_follow(options, backend);
   if (done) return done;
   const bool has_met = held->comm == nullptr;
-  has_met ? backend.say_failed(done.error().message) : held->comm->say_failed(done.error().message);
+  has_met ? backend.say_failed(done.error()) : held->comm->say_failed(done.error());
   return done;
 }
 
@@ -229,7 +229,7 @@ Result<void> follow_at(const platform::ProcessPlace& place, const EngineOptions&
   platform::bind_to(place);
   auto inner = make_inner(options, place.n_threads);
   if (inner) return follow_as_rank(options, std::move(*inner), rank, {nullptr, std::move(comm)});
-  comm->say_failed(inner.error().message);
+  comm->say_failed(inner.error());
   return inner.error();
 }
 
