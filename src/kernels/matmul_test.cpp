@@ -61,7 +61,7 @@ struct Problem {
 
 int64_t columns_of(DType dtype) {
   if (dtype == DType::kBF16) return 352;  // whole tiles of 32
-  if (dtype == DType::kFP8) return 640;
+  if (dtype == DType::kFP8 || dtype == DType::kFP4) return 640;
   const int32_t block = dtype_info(dtype).block_elements;
   return block == 256 ? 768 : block == 1 ? 333 : block == 32 ? 672 : 640;
 }

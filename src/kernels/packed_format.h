@@ -14,7 +14,7 @@
 //                  k = 4 (v * 8 / b + s) + i at bit b * s: 64 bytes are 8 / b groups of 4 k of all rows.
 //   scaled rows:   of the whole panel, not of a unit: d f32[16], then the codes as one plane of 8 bits, of k up to the
 //                  next multiple of 64
-//   floats (FP8):  256 d f32[16], then the codes [64][16] of pairs of k; 128 k are a unit
+//   floats:        256 d f32[16], for FP4 the scales [8][16], then the codes [64][16] of pairs of k; 128 k are a unit
 // A code is the file's unsigned integer; Q8_0's and W8A8's is q + 128. Q4_K_FAST's have changed places, k with k ^ 1.
 
 #include <cstddef>
@@ -23,6 +23,7 @@
 #include "kernels/packed_weight.h"
 #include "tensor/dtype.h"
 #include "tensor/quant/block_format.h"
+#include "tensor/quant/fp4.h"
 #include "tensor/quant/fp8.h"
 #include "tensor/weight_formats.h"
 
@@ -97,11 +98,20 @@ constexpr int64_t scaled_rows_depth(int64_t n_in) {
   return (n_in + kScaledRowsStep - 1) / kScaledRowsStep * kScaledRowsStep;
 }
 
-// Of blocks of floats: k of a unit, bytes before its codes, and of the whole.
-constexpr int kFloatBlockDepth = quant::BlockFP8::kElements;
-constexpr size_t kFloatBlockHeader = kPanelRows * sizeof(float);
-constexpr size_t kFloatBlockBytes = kFloatBlockHeader + size_t{kPanelRows} * kFloatBlockDepth;
-static_assert(kFloatBlockBytes == kPanelRows * sizeof(quant::BlockFP8));
+// Of blocks of floats: k of a unit, where the scales of FP4 and the codes begin, bytes of a pair of k of a row.
+constexpr int kFloatBlockDepth = 128;
+constexpr size_t kFp4ScalesAt = kPanelRows * sizeof(float);
+struct FloatBlockFormat {
+  size_t codes_at;
+  size_t pair_bytes;
+  constexpr size_t unit_bytes() const { return codes_at + kFloatBlockDepth / 2 * kPanelRows * pair_bytes; }
+};
+constexpr FloatBlockFormat float_block_format(DType dtype) {
+  if (dtype == DType::kFP4) return {kFp4ScalesAt + sizeof(quant::BlockFP4::scales) * kPanelRows, 1};
+  return {kPanelRows * sizeof(float), 2};
+}
+static_assert(float_block_format(DType::kFP8).unit_bytes() == kPanelRows * sizeof(quant::BlockFP8));
+static_assert(float_block_format(DType::kFP4).unit_bytes() == kPanelRows * sizeof(quant::BlockFP4));
 
 // Packing keeps the file's bytes. Rebased blocks have scales of their own; TQ1_0 takes the 2 bits of TQ2_0 for a
 // weight, and a d that holds for more than 32 of Q1_0 and Q2_0 is repeated: a third more at most.

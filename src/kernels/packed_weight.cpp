@@ -10,6 +10,7 @@
 #include "kernels/packed_grid.h"
 #include "kernels/row_unit.h"
 #include "tensor/quant/block_format.h"
+#include "tensor/quant/fp4.h"
 #include "tensor/quant/fp8.h"
 #include "tensor/quant/w8a8.h"
 
@@ -45,7 +46,9 @@ size_t raw_panel_bytes(const WeightShape& shape) {
   if (is_scaled_rows(shape.dtype)) {
     return kScaledRowsHeader + static_cast<size_t>(kPanelRows * scaled_rows_depth(shape.n_in));
   }
-  if (is_float_blocks(shape.dtype)) return static_cast<size_t>(shape.n_in / kFloatBlockDepth) * kFloatBlockBytes;
+  if (is_float_blocks(shape.dtype)) {
+    return static_cast<size_t>(shape.n_in / kFloatBlockDepth) * float_block_format(shape.dtype).unit_bytes();
+  }
   if (is_grid(shape.dtype)) {
     return static_cast<size_t>(shape.n_in / kUnit) * grid_unit_bytes(grid_format_of(shape.dtype));
   }
@@ -119,35 +122,49 @@ void decode_scaled_row(const WeightShape& shape, const std::byte* panel, int64_t
 }
 
 // Rows that the panel lacks stay zeros.
+template <class Block>
 void pack_float_blocks(const WeightShape& shape, const std::byte* src, int64_t first_row, std::byte* dst) {
+  constexpr FloatBlockFormat kFormat = float_block_format(Block::kType);
   const int64_t n_rows = std::min<int64_t>(kPanelRows, shape.n_out - first_row);
   const auto stride = static_cast<size_t>(row_bytes(shape));
-  const size_t n_pairs = kFloatBlockDepth / 2;
   src += static_cast<size_t>(first_row) * stride;
-  for (int64_t k = 0; k < shape.n_in; k += kFloatBlockDepth, src += sizeof(quant::BlockFP8), dst += kFloatBlockBytes) {
-    const std::byte* codes = src + offsetof(quant::BlockFP8, qs);
-    std::byte* pairs = dst + kFloatBlockHeader;
-    if (n_rows == kPanelRows) interleave_halves(codes, stride, n_pairs, pairs);
+  for (int64_t k = 0; k < shape.n_in; k += kFloatBlockDepth, src += sizeof(Block), dst += kFormat.unit_bytes()) {
     for (size_t r = 0; r < static_cast<size_t>(n_rows); ++r) {
-      float d;
-      std::memcpy(&d, src + r * stride, sizeof d);
-      d *= quant::kE4M3Scale;
+      Block block;
+      std::memcpy(&block, src + r * stride, sizeof block);
+      const float d = block.d * quant::kE4M3Scale;
       std::memcpy(dst + sizeof d * r, &d, sizeof d);
-      for (size_t i = 0; n_rows < kPanelRows && i < n_pairs; ++i) {
-        std::memcpy(pairs + 2 * (i * kPanelRows + r), codes + r * stride + 2 * i, 2);
+      const auto* codes = reinterpret_cast<const std::byte*>(block.qs);
+      for (size_t i = 0; i < sizeof block.qs / kFormat.pair_bytes; ++i) {
+        std::memcpy(dst + kFormat.codes_at + kFormat.pair_bytes * (i * kPanelRows + r), codes + kFormat.pair_bytes * i,
+                    kFormat.pair_bytes);
+      }
+      if constexpr (Block::kType == DType::kFP4) {
+        for (size_t g = 0; g < sizeof block.scales; ++g) {
+          dst[kFp4ScalesAt + kPanelRows * g + r] = static_cast<std::byte>(block.scales[g]);
+        }
       }
     }
   }
 }
 
+template <class Block>
 void decode_float_blocks(const WeightShape& shape, const std::byte* panel, int64_t lane, float* dst) {
-  quant::BlockFP8 block;
-  for (int64_t k = 0; k < shape.n_in; k += kFloatBlockDepth, panel += kFloatBlockBytes) {
+  constexpr FloatBlockFormat kFormat = float_block_format(Block::kType);
+  const auto r = static_cast<size_t>(lane);
+  for (int64_t k = 0; k < shape.n_in; k += kFloatBlockDepth, panel += kFormat.unit_bytes()) {
+    Block block;
     float d;
-    std::memcpy(&d, panel + 4 * lane, sizeof d);
+    std::memcpy(&d, panel + sizeof d * r, sizeof d);
     block.d = d / quant::kE4M3Scale;
-    for (int64_t i = 0; i < kFloatBlockDepth; i += 2) {
-      std::memcpy(block.qs + i, panel + kFloatBlockHeader + kPanelRows * i + 2 * lane, 2);
+    for (size_t i = 0; i < sizeof block.qs / kFormat.pair_bytes; ++i) {
+      std::memcpy(block.qs + kFormat.pair_bytes * i,
+                  panel + kFormat.codes_at + kFormat.pair_bytes * (i * kPanelRows + r), kFormat.pair_bytes);
+    }
+    if constexpr (Block::kType == DType::kFP4) {
+      for (size_t g = 0; g < sizeof block.scales; ++g) {
+        block.scales[g] = static_cast<uint8_t>(panel[kFp4ScalesAt + kPanelRows * g + r]);
+      }
     }
     decode_block(block, dst + k);
   }
@@ -199,11 +216,12 @@ Encoding encoding_of(DType dtype) {
 void pack_panels(const WeightShape& shape, const std::byte* src, int64_t panel_begin, int64_t panel_end,
                  std::byte* dst) {
   const size_t bytes = panel_bytes(shape);
-  const auto pack = is_float(shape.dtype)          ? pack_float_panel
-                    : is_scaled_rows(shape.dtype)  ? pack_scaled_rows
-                    : is_float_blocks(shape.dtype) ? pack_float_blocks
-                    : is_grid(shape.dtype)         ? pack_grid_panel
-                                                   : pack_block_panel;
+  const auto pack = is_float(shape.dtype)         ? pack_float_panel
+                    : is_scaled_rows(shape.dtype) ? pack_scaled_rows
+                    : shape.dtype == DType::kFP8  ? pack_float_blocks<quant::BlockFP8>
+                    : shape.dtype == DType::kFP4  ? pack_float_blocks<quant::BlockFP4>
+                    : is_grid(shape.dtype)        ? pack_grid_panel
+                                                  : pack_block_panel;
   for (int64_t p = panel_begin; p < panel_end; ++p) {
     std::byte* panel = dst + static_cast<size_t>(p) * bytes;
     const bool is_last = (p + 1) * kPanelRows > shape.n_out;
@@ -222,7 +240,8 @@ void decode_packed_row(const WeightShape& shape, const std::byte* packed, int64_
     return;
   }
   if (is_scaled_rows(shape.dtype)) return decode_scaled_row(shape, panel, lane, dst);
-  if (is_float_blocks(shape.dtype)) return decode_float_blocks(shape, panel, lane, dst);
+  if (shape.dtype == DType::kFP8) return decode_float_blocks<quant::BlockFP8>(shape, panel, lane, dst);
+  if (shape.dtype == DType::kFP4) return decode_float_blocks<quant::BlockFP4>(shape, panel, lane, dst);
   if (is_grid(shape.dtype)) return decode_grid_row(shape, panel, lane, dst);
   const PackedFormat& format = *find_packed_format(shape.dtype);
   RowUnit unit{};

@@ -48,6 +48,7 @@ enum class DType : uint8_t {
   kW8A8 = 120,      // our own: int8 rows with one scale (quant/w8a8.h)
   kFP8 = 121,       // our own: E4M3 under an f32 scale for 128 of them (quant/fp8.h)
   kF8_E4M3 = 122,   // codes alone, as safetensors have them
+  kFP4 = 123,       // our own: E2M1 under E4M3 scales for 16 and an f32 scale for 128 (quant/fp4.h)
   kQ4_KFast = 128,  // in memory only, never a file's: Q4_K's blocks read as rebased values (quant/q4_k_fast.h)
 };
 

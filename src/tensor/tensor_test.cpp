@@ -88,7 +88,7 @@ TEST(dtype, products_have_the_arithmetic_of_their_weights) {
     for (const DType type : types) EXPECT_EQ(arithmetic_of(type), arithmetic) << dtype_info(type).name;
   };
   expect(Arithmetic::kF32, "f32", {kF32, kF16});
-  expect(Arithmetic::kBf16, "bf16", {kBF16, kFP8});
+  expect(Arithmetic::kBf16, "bf16", {kBF16, kFP8, kFP4});
   expect(
       Arithmetic::kInt8, "int8",
       {kQ4_0, kQ8_0, kQ2_K, kQ4_K, kQ6_K, kIQ4_NL, kIQ4_XS, kIQ1_M, kIQ3_S, kTQ1_0, kQ1_0, kMXFP4, kW8A8, kQ4_KFast});
@@ -151,6 +151,7 @@ float largest_relative_error(DType dtype) {
     case DType::kFP8:
       return 0.036f;
     case DType::kMXFP4:
+    case DType::kFP4:
       return 0.26f;
     case DType::kIQ3_XXS:
     case DType::kIQ3_S:

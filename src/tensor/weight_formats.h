@@ -11,6 +11,7 @@
 #include "tensor/dtype.h"
 #include "tensor/quant/block_format.h"
 #include "tensor/quant/few_bits.h"
+#include "tensor/quant/fp4.h"
 #include "tensor/quant/fp8.h"
 #include "tensor/quant/grid.h"
 #include "tensor/quant/iq1.h"
@@ -71,6 +72,7 @@ using WeightBlocks = BlockList<
     quant::BlockMXFP4,
     quant::BlockW8A8,
     quant::BlockFP8,
+    quant::BlockFP4,
     quant::BlockQ4_KFast>;
 // clang-format on
 

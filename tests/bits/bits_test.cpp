@@ -75,7 +75,8 @@ constexpr Pinned kPinned[] = {
     {DType::kIQ2_XS, 64, 0x3e8c91bcac2fc420ull},    {DType::kIQ2_S, 64, 0x1c1a67f5e3bdbf98ull},
     {DType::kIQ3_XXS, 64, 0x3596fc5ef6aab22eull},   {DType::kIQ3_S, 64, 0xafa962daab3222f5ull},
     {DType::kTQ1_0, 64, 0x140ab9837ab23b97ull},     {DType::kTQ2_0, 64, 0x140ab9837ab23b97ull},
-    {DType::kQ1_0, 128, 0x5ad5acc146bfddbdull},     {DType::kQ2_0, 64, 0x98431132ff640aa3ull},
+    {DType::kFP4, 64, 0xa925dc1c51e25039ull},       {DType::kQ1_0, 128, 0x5ad5acc146bfddbdull},
+    {DType::kQ2_0, 64, 0x98431132ff640aa3ull},
 };
 
 template <class... Blocks>

@@ -317,7 +317,8 @@ INSTANTIATE_TEST_SUITE_P(weights, InvarianceOf,
                                            Weights{DType::kBF16, 128}, Weights{DType::kQ8_0, 64},
                                            Weights{DType::kQ4_0, 80}, Weights{DType::kQ4_K, 128},
                                            Weights{DType::kQ6_K, 80}, Weights{DType::kMXFP4, 64},
-                                           Weights{DType::kFP8, 64}, Weights{DType::kQ4_K, 64, true}),
+                                           Weights{DType::kFP8, 64}, Weights{DType::kFP4, 64},
+                                           Weights{DType::kQ4_K, 64, true}),
                          weights_name);
 
 TEST_F(Invariance, a_backend_that_splits_attention_by_threads_or_rows_is_caught) {

@@ -41,6 +41,7 @@ inline float reach_of(DType dtype) {
       {kMXFP4, 1},
       {kW8A8, 1},
       {kFP8, 1},
+      {kFP4, 1},
   };
   const auto found = kReaches.find(dtype);
   CANDOR_CHECK(found != kReaches.end());  // a weight format without a row here

@@ -98,6 +98,11 @@ inline void random_block(DType dtype, SplitMix& rng, float amplitude, std::byte*
     }
     std::memcpy(block, &d, sizeof d);
   }
+  if (dtype == DType::kFP4) {
+    const float d = scale / (6.0f * 448.0f);
+    for (int i = 4; i < 12; ++i) block[i] = static_cast<std::byte>(0x50 + rng.below(0x2f));
+    std::memcpy(block, &d, sizeof d);
+  }
   if (dtype == DType::kIQ1_M) {  // a nibble of its f16 in each of the last four words
     const f16 d = f32_to_f16(scale);
     for (int i = 0; i < 4; ++i) {

@@ -1,5 +1,5 @@
-// Products with FP8 weights: those of BF16 (matmul_floats.inl.h) over a block of 128 k, from zero, under the block's
-// scale. A unit is a block of 16 outputs: 256 d f32[16], then pairs of codes, which are widened to 2^-8 of themselves.
+// Products with FP8 and FP4 weights: those of BF16 (matmul_floats.inl.h) over a block of 128 k, from zero, under the
+// block's scale. A unit is a block of 16 outputs: 256 d f32[16], then codes (float_codes.inl.h).
 // Order: docs/numerics.md, "Products".
 
 struct alignas(64) FloatBlockUnit {
@@ -7,7 +7,8 @@ struct alignas(64) FloatBlockUnit {
   float d[16];
 };
 
-struct Fp8Product {
+template <class Codes>
+struct FloatBlockProduct {
   using Unit = FloatBlockUnit;
   template <int n>
   using RowTile = FloatRowTile<n>;
@@ -23,24 +24,26 @@ struct Fp8Product {
   template <int n>
   static constexpr int kPanelsOf = panels_of(n);
 
-  static constexpr size_t bytes_of_unit(int) { return kFloatBlockBytes; }
+  static constexpr size_t bytes_of_unit(int) { return Codes::kFormat.unit_bytes(); }
 
   // Where a tile takes its weights from.
   struct Unpacked {
+    struct Group {
+      const float (*w)[16];
+      CANDOR_INLINE F32 even(int j) const { return load(w[j]); }
+      CANDOR_INLINE F32 odd(int j) const { return load(w[j + 1]); }
+    };
     const Unit* units;
-    F32 even(int p, int k) const { return load(units[p].w[k]); }
-    F32 odd(int p, int k) const { return load(units[p].w[k + 1]); }
+    CANDOR_INLINE Group group(int p, int k) const { return {units[p].w + k}; }
     F32 scale(int p) const { return load(units[p].d); }
   };
   struct Packed {
+    using Group = Codes;
     const uint8_t* src;
     size_t apart;  // from panel to panel
-    const uint8_t* pairs(int p, int k) const {
-      return src + static_cast<size_t>(p) * apart + kFloatBlockHeader + kPanelRows * k;
-    }
-    F32 even(int p, int k) const { return even_e4m3(pairs(p, k)); }
-    F32 odd(int p, int k) const { return odd_e4m3(pairs(p, k)); }
-    F32 scale(int p) const { return load(reinterpret_cast<const float*>(src + static_cast<size_t>(p) * apart)); }
+    const uint8_t* unit(int p) const { return src + static_cast<size_t>(p) * apart; }
+    CANDOR_INLINE Group group(int p, int k) const { return Codes::group(unit(p), k); }
+    F32 scale(int p) const { return load(reinterpret_cast<const float*>(unit(p))); }
   };
 
   template <class Prefetcher>
@@ -48,10 +51,13 @@ struct Fp8Product {
                          Prefetcher& prefetcher) {
     for (int64_t p = 0; p < n_panels; ++p) {
       const Packed panel{src + static_cast<size_t>(p) * apart, 0};
-      for (int k = 0; k < n_k; k += 2) {
+      for (int k = 0; k < n_k; k += kCodeGroup) {
         if (k % kStep == 0) prefetcher.step();
-        store(units[p].w[k], panel.even(0, k));
-        store(units[p].w[k + 1], panel.odd(0, k));
+        const Codes codes = panel.group(0, k);
+        for (int j = 0; j < kCodeGroup; j += 2) {
+          store(units[p].w[k + j], codes.even(j));
+          store(units[p].w[k + j + 1], codes.odd(j));
+        }
       }
       store(units[p].d, panel.scale(0));
     }
@@ -93,14 +99,19 @@ struct Fp8Product {
 #pragma GCC unroll 16
       for (int r = 0; r < n; ++r) even[p][r] = odd[p][r] = splat(0.0f);
     }
-    for (int end = k + kStep; k < end; k += 2) {
-      F32 w[kPanelsOf<n>];
+    for (int end = k + kStep; k < end; k += kCodeGroup) {
+      typename Source::Group groups[kPanelsOf<n>];
 #pragma GCC unroll 2
-      for (int p = 0; p < kPanelsOf<n>; ++p) w[p] = weights.even(p, k);
-      add_products<n>(w, rows, k, even);
+      for (int p = 0; p < kPanelsOf<n>; ++p) groups[p] = weights.group(p, k);
+      for (int j = 0; j < kCodeGroup; j += 2) {
+        F32 w[kPanelsOf<n>];
 #pragma GCC unroll 2
-      for (int p = 0; p < kPanelsOf<n>; ++p) w[p] = weights.odd(p, k);
-      add_products<n>(w, rows, k + 1, odd);
+        for (int p = 0; p < kPanelsOf<n>; ++p) w[p] = groups[p].even(j);
+        add_products<n>(w, rows, k + j, even);
+#pragma GCC unroll 2
+        for (int p = 0; p < kPanelsOf<n>; ++p) w[p] = groups[p].odd(j);
+        add_products<n>(w, rows, k + j + 1, odd);
+      }
     }
 #pragma GCC unroll 2
     for (int p = 0; p < kPanelsOf<n>; ++p) {
@@ -119,3 +130,8 @@ struct Fp8Product {
     }
   }
 };
+
+inline void multiply_blocks_of_floats(const MatmulArgs& a) {
+  if (a.shape.dtype == DType::kFP4) return multiply<FloatBlockProduct<Fp4Codes>>(a);
+  multiply<FloatBlockProduct<Fp8Codes>>(a);
+}

@@ -21,8 +21,8 @@ using formats::in_quotes;
 using nlohmann::json;
 using quant::BlockFP8;
 
-// Of activations, where they are known beforehand.
-constexpr std::string_view kInputScales[] = {"activation_scale", "input_scale"};
+// Of activations and of K/V, where they are known beforehand.
+constexpr std::string_view kInputScales[] = {"activation_scale", "input_scale", "k_scale", "v_scale"};
 
 struct Fp8Matrix {
   int64_t n_in = 0;

@@ -11,8 +11,10 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kRemedy =
-    "read are fp8 (E4M3), compressed-tensors' pack-quantized of 4 and 8 bits, float-quantized of 8 bits and "
-    "int-quantized by channel with dynamic activations by token, gptq, awq, auto-round, bitsandbytes and hqq; else get "
+    "read are fp8 (E4M3), compressed-tensors' nvfp4-pack-quantized, pack-quantized of 4 and 8 bits, float-quantized of "
+    "8 bits and "
+    "int-quantized by channel with dynamic activations by token, gptq, awq, auto-round, bitsandbytes, hqq and modelopt "
+    "(NVFP4, FP8); else get "
     "the model in BF16 or as a GGUF file";
 
 }  // namespace

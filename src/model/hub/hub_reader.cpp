@@ -36,6 +36,7 @@
 #include "model/hub/hub_latent.h"
 #include "model/hub/hub_masked.h"
 #include "model/hub/hub_names.h"
+#include "model/hub/hub_nvfp4.h"
 #include "model/hub/hub_outer.h"
 #include "model/hub/hub_prediction.h"
 #include "model/hub/hub_reading.h"
@@ -86,6 +87,7 @@ class HubReader {
     if (chosen.outer != nullptr) {
       CANDOR_ASSIGN(config, text_config_of(config, path_name("config.json")));
     }
+    CANDOR_TRY(add_modelopt_config(folder_, config));
     CANDOR_ASSIGN(weights_, read_hub_weights(config, path_name("config.json")));
     const json stated = config;
     CANDOR_TRY(read_config(std::move(config), chosen));

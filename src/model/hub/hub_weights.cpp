@@ -13,6 +13,7 @@
 #include "model/hub/hub_fp8.h"
 #include "model/hub/hub_gptq.h"
 #include "model/hub/hub_hqq.h"
+#include "model/hub/hub_nvfp4.h"
 #include "model/hub/hub_packed.h"
 #include "model/hub/hub_parts.h"
 #include "model/hub/hub_quantization.h"
@@ -45,9 +46,11 @@ Result<HubWeights> read_compressed(const json& quantization, std::string_view na
   const json format = member_of(quantization, "format");
   const bool is_float = format == "float-quantized";
   const bool is_packed = format == "pack-quantized";
-  if (!is_float && !is_packed && format != "int-quantized") {
-    return refused_quantization(name, "format", format,
-                                "\"int-quantized\", \"float-quantized\" or \"pack-quantized\"");
+  const bool is_nvfp4 = format == "nvfp4-pack-quantized";
+  if (!is_float && !is_packed && !is_nvfp4 && format != "int-quantized") {
+    return refused_quantization(
+        name, "format", format,
+        "\"int-quantized\", \"float-quantized\", \"pack-quantized\" or \"nvfp4-pack-quantized\"");
   }
   const json kv = member_of(quantization, "kv_cache_scheme");
   if (!kv.is_null()) return refused_quantization(name, "kv_cache_scheme", kv, "null");
@@ -65,6 +68,7 @@ Result<HubWeights> read_compressed(const json& quantization, std::string_view na
   }
   if (is_float) return read_fp8_groups(groups, name);
   if (is_packed) return read_packed_groups(groups, name);
+  if (is_nvfp4) return read_nvfp4_groups(groups, name);
   for (const auto& [key, group] : groups.items()) {
     CANDOR_TRY(check_group(group, fmt::format("config_groups.{}", key.substr(0, 40)), name));
   }
@@ -146,7 +150,6 @@ Result<HubWeights> read_auto_round(const json& quantization, std::string_view na
 // What is asked for by other means than "quant_method", in words.
 std::string unnamed_method(const json& quantization) {
   if (quantization.contains("bits") && quantization.contains("group_size")) return "null, as in MLX's folders";
-  if (quantization.contains("quant_algo")) return "null, as in ModelOpt's folders";
   return "null";
 }
 
@@ -196,6 +199,7 @@ Result<HubWeights> read_hub_weights(const json& config, std::string_view name) {
   if (method == "hqq") return HubWeights{.form = HubWeightForm::kHqq};
   if (method == "auto-round" || method == "intel/auto-round") return read_auto_round(quantization, name);
   if (method == "fp8") return read_fp8(quantization, name);
+  if (method == "modelopt") return read_modelopt(quantization, name);
   if (method == "compressed-tensors") return read_compressed(quantization, name);
   return refused_method(name, method.is_string() ? method.dump() : unnamed_method(quantization));
 }
@@ -208,6 +212,7 @@ Result<std::optional<JoinedWeight>> join_weight(const HubWeights& weights, const
   if (weights.form == HubWeightForm::kHqq) return join_hqq(tensor, find);
   if (weights.form == HubWeightForm::kFp8) return join_fp8(weights, tensor, find);
   if (weights.form == HubWeightForm::kPacked) return join_packed(weights, tensor, find);
+  if (weights.form == HubWeightForm::kNvfp4) return join_nvfp4(tensor, find);
   if (weights.form != HubWeightForm::kInt8Channels || tensor.dtype != DType::kI8) return std::optional<JoinedWeight>();
   JoinedWeight joined{.name = std::string(tensor.name), .dtype = DType::kW8A8, .shape = tensor.shape};
   const std::string scale_name = std::string(tensor.name).append(kScaleEnd);

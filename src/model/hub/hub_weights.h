@@ -11,6 +11,7 @@
 //   gptq, awq, auto-round  codes with a scale and a zero point for each group of k (hub_gptq.h)
 //   bitsandbytes         NF4, FP4 and int8 (hub_bnb.h)
 //   hqq                  1 to 8 bits (hub_hqq.h)
+//   modelopt             NVFP4 and FP8; compressed-tensors' "nvfp4-pack-quantized" (hub_nvfp4.h)
 //
 // Whatever else is said is refused by name. Pure; the functions that fill copies are called later, on any thread.
 
@@ -38,6 +39,7 @@ enum class HubWeightForm : uint8_t {
   kPacked,
   kBitsAndBytes,
   kHqq,
+  kNvfp4,
 };
 
 // What a group of layers in "config_groups" says.

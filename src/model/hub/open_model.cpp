@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "formats/model_file.h"
 #include "model/hub/hub_folder.h"
+#include "model/hub/hub_nvfp4.h"
 #include "model/hub/joined_latents.h"
 #include "model/hub/other_folders.h"
 
@@ -24,6 +25,7 @@ Result<std::unique_ptr<formats::ModelFile>> open_model(const fs::path& path) {
   }
   if (folder.empty() || !fs::exists(path, ignored)) {
     CANDOR_ASSIGN(std::unique_ptr<formats::ModelFile> file, formats::open_model_file(path));
+    CANDOR_ASSIGN(file, with_joined_nvfp4(std::move(file)));
     return with_split_latents(std::move(file));
   }
   if (!fs::exists(folder / "config.json", ignored)) return refused_folder(folder);

@@ -57,14 +57,18 @@ inline uint8_t f32_to_e4m3(float x) {
   return static_cast<uint8_t>(sign | bits);
 }
 
-// Whether every number that it means is one, and products with it are.
-inline bool is_sound(const BlockFP8& block) {
-  const uint32_t d = std::bit_cast<uint32_t>(block.d) & 0x7fffffffu;
+inline bool is_fp8_scale(float scale) {
+  const uint32_t d = std::bit_cast<uint32_t>(scale) & 0x7fffffffu;
   constexpr auto kMost = std::bit_cast<uint32_t>(kMostFp8Scale);
   constexpr auto kLeast = std::bit_cast<uint32_t>(1.0f / kMostFp8Scale);
+  return d == 0 || (d >= kLeast && d <= kMost);
+}
+
+// Whether every number that it means is one, and products with it are.
+inline bool is_sound(const BlockFP8& block) {
   bool is_nan = false;
   for (const uint8_t code : block.qs) is_nan |= (code & kE4M3Magnitude) == kE4M3Magnitude;
-  return !is_nan && (d == 0 || (d >= kLeast && d <= kMost));
+  return !is_nan && is_fp8_scale(block.d);
 }
 
 inline void decode_block(const BlockFP8& block, float* dst) {

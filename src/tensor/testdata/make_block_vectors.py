@@ -78,6 +78,22 @@ def fp8_lines():
     return lines
 
 
+def fp4_lines():
+    """Our own type: an f32 scale, 8 scales E4M3, then 128 codes E2M1. torch knows the scales."""
+    rng = np.random.default_rng(17)
+    table = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype="<f4")
+    lines = []
+    for scale in (1e-3, 0.1, 40.0):
+        d = np.float32(rng.normal() * scale)
+        scales = rng.permutation(np.arange(0x7f, dtype=np.uint8))[:8]
+        codes = np.frombuffer(rng.bytes(64), dtype=np.uint8)
+        each = table[np.stack([codes & 15, codes >> 4], axis=1).reshape(8, 16)]
+        values = d * (each * torch.from_numpy(scales).view(torch.float8_e4m3fn).float().numpy()[:, None])
+        block = d.tobytes() + scales.tobytes() + codes.tobytes()
+        lines.append(f"decode FP4 {block.hex()} {values.astype('<f4').tobytes().hex()}")
+    return lines
+
+
 def few_bits_lines():
     """Q1_0 and Q2_0, which gguf 0.19.0 does not decode: by their definition."""
     rng = np.random.default_rng(13)
@@ -115,6 +131,7 @@ def main():
     lines += w8a8_lines()
     lines += fp8_lines()
     lines += few_bits_lines()
+    lines += fp4_lines()
     path = pathlib.Path(__file__).with_name("block_vectors.txt")
     path.write_text("\n".join(lines) + "\n")
 

@@ -13,6 +13,7 @@
 #include "kernels/isa/amx/matmul_super.inl.h"
 #include "kernels/isa/amx/matmul_bf16.inl.h"
 #include "kernels/isa/amx/matmul_blocks.inl.h"
+#include "kernels/generic/float_codes.inl.h"
 #include "kernels/isa/amx/matmul_float_blocks.inl.h"
 #include "kernels/isa/amx/matmul_scaled_rows.inl.h"
 #include "kernels/isa/amx/attend.inl.h"

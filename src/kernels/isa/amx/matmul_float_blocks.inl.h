@@ -1,5 +1,5 @@
-// Products with FP8 weights on tile registers: a block of 128 k of a panel becomes four right operands of bf16, once
-// for all rows of a chunk. Sums over a block are those of bf16 products from zero; lanes add them under its scale.
+// Products with FP8 and FP4 weights on tile registers: a block of 128 k of a panel becomes four right operands of bf16,
+// once for all rows of a chunk. Sums over a block are those of bf16 products from zero; lanes add them under its scale.
 
 struct FloatBlockScratch {
   alignas(64) float acc[kGroupPanels][kTileChunkRows][16];
@@ -9,7 +9,7 @@ struct FloatBlockScratch {
 static_assert(sizeof(FloatBlockScratch) <= kScratchTileBytes);
 static_assert(kTileRows16 * kUnit * sizeof(uint16_t) <= kScratchTileUnitBytes);
 
-template <class Tiles>
+template <class Tiles, class Codes>
 class FloatBlockWalk {
  public:
   FloatBlockWalk(Tiles& tiles, const MatmulArgs& m)
@@ -58,10 +58,10 @@ class FloatBlockWalk {
     for (int64_t i = 0; i < n_panels; ++i) {
       std::memset(s_.acc[i], 0, static_cast<size_t>(n_padded) * sizeof s_.acc[0][0]);
     }
-    for (int64_t k = 0; k < m_.shape.n_in; k += kFloatBlockDepth, src += kFloatBlockBytes) {
+    for (int64_t k = 0; k < m_.shape.n_in; k += kFloatBlockDepth, src += Codes::kFormat.unit_bytes()) {
       for (int64_t i = 0; i < n_panels; ++i) {
         const uint8_t* unit = src + static_cast<size_t>(i) * stride;
-        widen(unit + kFloatBlockHeader);
+        widen(unit);
         blocks<4>(load(reinterpret_cast<const float*>(unit)), k, 0, s_.acc[i][0]);
       }
     }
@@ -69,12 +69,14 @@ class FloatBlockWalk {
   }
 
   // What is prefetched, the panel's next unit, may lie past the matrix.
-  void widen(const uint8_t* codes) {
-    for (int i = 0; i < kFloatBlockDepth / 2; ++i) {
-      const uint8_t* at = codes + 2 * kPanelRows * i;
-      if (i % 2 == 0) prefetch(at + kFloatBlockBytes);
-      const I32 even = shr_i<16>(f32_to_bits(even_e4m3(at)));
-      store_i(s_.pairs[i], or_i(f32_to_bits(odd_e4m3(at)), even));
+  void widen(const uint8_t* unit) {
+    for (int k = 0; k < kFloatBlockDepth; k += kCodeGroup) {
+      const Codes codes = Codes::group(unit, k);
+      for (int j = 0; j < kCodeGroup; j += 2) {
+        if (j % 4 == 0) prefetch(codes.at + kPanelRows * j + Codes::kFormat.unit_bytes());
+        const I32 even = shr_i<16>(f32_to_bits(codes.even(j)));
+        store_i(s_.pairs[(k + j) / 2], or_i(f32_to_bits(codes.odd(j)), even));
+      }
     }
   }
 

@@ -36,7 +36,8 @@ inline void multiply(const MatmulArgs& m) {
     case KernelFamily::kScaledRows:
       return multiply_chunks<Tiles, ScaledWalk<Tiles>>(m);
     case KernelFamily::kFloatBlocks:
-      return multiply_chunks<Tiles, FloatBlockWalk<Tiles>>(m);
+      if (m.shape.dtype == DType::kFP4) return multiply_chunks<Tiles, FloatBlockWalk<Tiles, Fp4Codes>>(m);
+      return multiply_chunks<Tiles, FloatBlockWalk<Tiles, Fp8Codes>>(m);
     case KernelFamily::kGrids:
       break;
   }

@@ -112,6 +112,25 @@ CANDOR_INLINE F32 even_e4m3(const uint8_t* p) {
 CANDOR_INLINE F32 odd_e4m3(const uint8_t* p) {
   return widen_e4m3(load_256(p));
 }
+CANDOR_INLINE F32 scales_e4m3(const uint8_t* p) {
+  const __m256i codes = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return widen_e4m3(_mm256_slli_epi16(codes, 8));
+}
+// codes: in the low 4 bits of each word; bits above them are zeros.
+CANDOR_INLINE __m256 e2m1(__m256i codes) {
+  const __m256 magnitude = _mm256_permutevar8x32_ps(_mm256_loadu_ps(quant::kE2M1Values.data()), codes);
+  const __m256i sign = _mm256_slli_epi32(_mm256_and_si256(codes, _mm256_set1_epi32(8)), 28);
+  return _mm256_or_ps(magnitude, _mm256_castsi256_ps(sign));
+}
+CANDOR_INLINE __m256i bytes_as_words(const uint8_t* p) {
+  return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+}
+CANDOR_INLINE F32 low_e2m1(const uint8_t* p) {
+  return {e2m1(bytes_as_words(p)), e2m1(bytes_as_words(p + 8))};
+}
+CANDOR_INLINE F32 high_e2m1(const uint8_t* p) {
+  return {e2m1(_mm256_srli_epi32(bytes_as_words(p), 4)), e2m1(_mm256_srli_epi32(bytes_as_words(p + 8), 4))};
+}
 
 CANDOR_INLINE I32 load_i(const int32_t* p) {
   return {load_256(p), load_256(p + 8)};

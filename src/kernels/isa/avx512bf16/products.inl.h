@@ -1,6 +1,6 @@
-// Products with BF16 and FP8 weights by VDPBF16PS, two k an instruction. It adds the product of the odd bf16 of a lane,
-// then that of the even one, each by an fma with denormals as zeros. So a lane gets k and k + 2, or k + 1 and k + 3,
-// the first one above, and two accumulators are the two chains of TDPBF16PS (docs/numerics.md):
+// Products with BF16, FP8 and FP4 weights by VDPBF16PS, two k an instruction. It adds the product of the odd bf16 of a
+// lane, then that of the even one, each by an fma with denormals as zeros. So a lane gets k and k + 2, or k + 1 and k +
+// 3, the first one above, and two accumulators are the two chains of TDPBF16PS (docs/numerics.md):
 //
 //   word 2 g      x[4 g + 2], x[4 g]           the even chain
 //   word 2 g + 1  x[4 g + 3], x[4 g + 1]       the odd chain
@@ -72,12 +72,13 @@ struct PairRowTile {
   }
 };
 
-template <DType dtype>
+// Codes: of blocks of floats; void of BF16.
+template <class Codes>
 struct PairProduct {
   using Unit = PairUnit;
   template <int n>
   using RowTile = PairRowTile<n>;
-  static constexpr bool kHasScales = dtype == DType::kFP8;
+  static constexpr bool kHasScales = !std::is_void_v<Codes>;
   static constexpr int kDepth = kPairDepth;
   static constexpr int kPanels = kDotPanels;
   static constexpr int kRows = kTileRowsBf16;
@@ -87,15 +88,19 @@ struct PairProduct {
 
   static constexpr int panels_of(int) { return kPanels; }
   static constexpr size_t bytes_of_unit(int n_k) {
-    return kHasScales ? kFloatBlockBytes : static_cast<size_t>(n_k) * 2 * kPanelRows;
+    if constexpr (kHasScales) return Codes::kFormat.unit_bytes();
+    return static_cast<size_t>(n_k) * 2 * kPanelRows;
   }
 
-  // n_k: a multiple of 4.
-  static CANDOR_INLINE void unpack_four(const uint8_t* src, int k, int32_t (*w)[16]) {
+  // Of kUnpackStep k.
+  static constexpr int kUnpackStep = kHasScales ? 16 : 4;
+  static CANDOR_INLINE void unpack_step(const uint8_t* src, int k, int32_t (*w)[16]) {
     if constexpr (kHasScales) {
-      const uint8_t* at = src + kFloatBlockHeader + kPanelRows * k;
-      store_i(w[0], pair_words(even_e4m3(at), even_e4m3(at + 2 * kPanelRows)));
-      store_i(w[1], pair_words(odd_e4m3(at), odd_e4m3(at + 2 * kPanelRows)));
+      const Codes codes = Codes::group(src, k);
+      for (int j = 0; j < kUnpackStep; j += 4) {
+        store_i(w[j / 2], pair_words(codes.even(j), codes.even(j + 2)));
+        store_i(w[j / 2 + 1], pair_words(codes.odd(j), codes.odd(j + 2)));
+      }
     } else {
       const FourWords four = words_of_pairs(reinterpret_cast<const int32_t*>(src) + kPanelRows / 2 * k);
       store_i(w[0], four.even);
@@ -108,9 +113,9 @@ struct PairProduct {
                             Prefetcher& prefetcher) {
     for (int64_t p = 0; p < n_panels; ++p) {
       const uint8_t* panel = src + static_cast<size_t>(p) * apart;
-      for (int k = 0; k < n_k; k += 4) {
+      for (int k = 0; k < n_k; k += kUnpackStep) {
         if (k % kPairStep == 0) prefetcher.step();
-        unpack_four(panel, k, units[p].w + k / 2);
+        unpack_step(panel, k, units[p].w + k / 2);
       }
       if constexpr (kHasScales) store(units[p].d, load(reinterpret_cast<const float*>(panel)));
     }

@@ -1,5 +1,5 @@
-// The table of functions for AVX-512 with BF16: products of BF16 and FP8 weights with more than a few rows, and those
-// of attention, by VDPBF16PS; the rest as AVX-512 with VNNI does it.
+// The table of functions for AVX-512 with BF16: products of BF16, FP8 and FP4 weights with more than a few rows, and
+// those of attention, by VDPBF16PS; the rest as AVX-512 with VNNI does it.
 #include "kernels/isa/avx512vnni/undefined_operands.h"
 #include "kernels/isa/standard_headers.h"
 #include "kernels/isa/tables.h"
@@ -18,6 +18,7 @@ namespace {
 #include "kernels/generic/probes.inl.h"
 #include "kernels/generic/attend_pages.inl.h"
 #include "kernels/generic/attend.inl.h"
+#include "kernels/generic/float_codes.inl.h"
 #include "kernels/isa/avx512bf16/products.inl.h"
 #include "kernels/isa/avx512bf16/attend.inl.h"
 #include "kernels/isa/avx512bf16/order.inl.h"
@@ -26,8 +27,9 @@ namespace {
 void matmul(const MatmulArgs& a) {
   const bool has_rows = a.n_rows >= kLeastPairRows;
   const bool is_whole = a.shape.n_in % kPairStep == 0;
-  if (has_rows && a.shape.dtype == DType::kFP8) return multiply<PairProduct<DType::kFP8>>(a);
-  if (has_rows && is_whole && a.shape.dtype == DType::kBF16) return multiply<PairProduct<DType::kBF16>>(a);
+  if (has_rows && a.shape.dtype == DType::kFP8) return multiply<PairProduct<Fp8Codes>>(a);
+  if (has_rows && a.shape.dtype == DType::kFP4) return multiply<PairProduct<Fp4Codes>>(a);
+  if (has_rows && is_whole && a.shape.dtype == DType::kBF16) return multiply<PairProduct<void>>(a);
   avx512vnni_table()->matmul(a);
 }
 

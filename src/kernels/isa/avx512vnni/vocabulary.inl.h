@@ -96,6 +96,22 @@ CANDOR_INLINE F32 even_e4m3(const uint8_t* p) {
 CANDOR_INLINE F32 odd_e4m3(const uint8_t* p) {
   return widen_e4m3(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
+CANDOR_INLINE F32 scales_e4m3(const uint8_t* p) {
+  const __m256i codes = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return widen_e4m3(_mm256_slli_epi16(codes, 8));
+}
+CANDOR_INLINE F32 e2m1(__m512i codes) {
+  return _mm512_permutexvar_ps(codes, _mm512_loadu_ps(quant::kE2M1Values.data()));
+}
+CANDOR_INLINE __m512i bytes_as_words(const uint8_t* p) {
+  return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+CANDOR_INLINE F32 low_e2m1(const uint8_t* p) {
+  return e2m1(bytes_as_words(p));
+}
+CANDOR_INLINE F32 high_e2m1(const uint8_t* p) {
+  return e2m1(_mm512_srli_epi32(bytes_as_words(p), 4));
+}
 
 CANDOR_INLINE void transpose_16(__m512i* v) {
   __m512i a[16];

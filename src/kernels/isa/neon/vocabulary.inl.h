@@ -109,6 +109,32 @@ CANDOR_INLINE F32 even_e4m3(const uint8_t* p) {
 CANDOR_INLINE F32 odd_e4m3(const uint8_t* p) {
   CANDOR_QUARTERS(F32, widen_e4m3(vreinterpret_s16_u8(vld1_u8(p + 8 * i))));
 }
+CANDOR_INLINE F32 scales_e4m3(const uint8_t* p) {
+  const uint8x16_t codes = vld1q_u8(p);
+  const int16x8_t low = vreinterpretq_s16_u16(vshll_n_u8(vget_low_u8(codes), 8));
+  const int16x8_t high = vreinterpretq_s16_u16(vshll_n_u8(vget_high_u8(codes), 8));
+  return {{widen_e4m3(vget_low_s16(low)), widen_e4m3(vget_high_s16(low)), widen_e4m3(vget_low_s16(high)),
+           widen_e4m3(vget_high_s16(high))}};
+}
+// codes: 16, in the low 4 bits. Both bytes of a bf16 are looked up.
+CANDOR_INLINE F32 e2m1(uint8x16_t codes) {
+  alignas(16) constexpr uint8_t kLow[16] = {0x00, 0x00, 0x80, 0xc0, 0x00, 0x40, 0x80, 0xc0,
+                                            0x00, 0x00, 0x80, 0xc0, 0x00, 0x40, 0x80, 0xc0};
+  alignas(16) constexpr uint8_t kHigh[16] = {0x00, 0x3f, 0x3f, 0x3f, 0x40, 0x40, 0x40, 0x40,
+                                             0x80, 0xbf, 0xbf, 0xbf, 0xc0, 0xc0, 0xc0, 0xc0};
+  const uint8x16_t low = vqtbl1q_u8(vld1q_u8(kLow), codes);
+  const uint8x16_t high = vqtbl1q_u8(vld1q_u8(kHigh), codes);
+  const uint16x8_t a = vreinterpretq_u16_u8(vzip1q_u8(low, high));
+  const uint16x8_t b = vreinterpretq_u16_u8(vzip2q_u8(low, high));
+  const auto widen = [](uint16x4_t half) { return vreinterpretq_f32_u32(vshll_n_u16(half, 16)); };
+  return {{widen(vget_low_u16(a)), widen(vget_high_u16(a)), widen(vget_low_u16(b)), widen(vget_high_u16(b))}};
+}
+CANDOR_INLINE F32 low_e2m1(const uint8_t* p) {
+  return e2m1(vandq_u8(vld1q_u8(p), vdupq_n_u8(15)));
+}
+CANDOR_INLINE F32 high_e2m1(const uint8_t* p) {
+  return e2m1(vshrq_n_u8(vld1q_u8(p), 4));
+}
 
 CANDOR_INLINE I32 load_i(const int32_t* p) {
   CANDOR_QUARTERS(I32, vld1q_s32(p + 4 * i));

@@ -8,12 +8,13 @@ namespace {
 // clang-format off
 #include "kernels/isa/portable/vocabulary.inl.h"
 #include "kernels/generic/products.inl.h"
+#include "kernels/generic/float_codes.inl.h"
 #include "kernels/generic/matmul_float_blocks.inl.h"
 // clang-format on
 }  // namespace
 
 void multiply_float_blocks(const MatmulArgs& a) {
-  multiply<Fp8Product>(a);
+  multiply_blocks_of_floats(a);
 }
 
 }  // namespace candor::kernels::portable

@@ -96,6 +96,17 @@ inline F32 even_e4m3(const uint8_t* p) {
 inline F32 odd_e4m3(const uint8_t* p) {
   CANDOR_LANES(F32, f16_to_f32(quant::e4m3_as_f16(p[2 * i + 1])));
 }
+// 16 scales E4M3, 2^-8 times.
+inline F32 scales_e4m3(const uint8_t* p) {
+  CANDOR_LANES(F32, f16_to_f32(quant::e4m3_as_f16(p[i])));
+}
+// The codes E2M1 of 16 bytes' low nibbles, and of their high ones.
+inline F32 low_e2m1(const uint8_t* p) {
+  CANDOR_LANES(F32, quant::kE2M1Values[p[i] & 15]);
+}
+inline F32 high_e2m1(const uint8_t* p) {
+  CANDOR_LANES(F32, quant::kE2M1Values[p[i] >> 4]);
+}
 
 inline I32 load_i(const int32_t* p) {
   CANDOR_LANES(I32, p[i]);
