@@ -8,9 +8,9 @@ By hand, since both are large; what they sent is kept, so that tests replay it (
     unshare -rn python3 tests/clients/run_agents.py claude build/candor /tmp/agents /tmp/agents/claude
 
 `unshare -rn` leaves them a network that has nothing but loopback; their HOME is a folder of its own. The model is the
-shipped one with a template that knows tools. It is too small to call one by itself: between client and server stands a
-proxy that narrows the tool's schema to the one call that is wanted, and asks for it in the first turn (tool_choice). All
-else passes as it came, streamed.
+shipped one with a template that knows tools. It is too small to call one by itself, and may end its answer at once: a
+proxy between client and server narrows the tool's schema to the one call that is wanted, asks for it in the first turn
+(tool_choice), and asks for at least LEAST_TOKENS in the others. All else passes as it came, streamed.
 """
 import argparse
 import fcntl
@@ -33,6 +33,7 @@ from changed_model import write_changed
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONTENT = "Forty-two hens live in the red barn."
 CONTEXT = 65536
+LEAST_TOKENS = 16
 TEMPLATE = """{%- if tools %}{{- '<|im_start|>system\\n' }}{%- if messages[0].role == 'system' %}{{- messages[0].content + '\\n\\n' }}{%- endif %}
 {{- 'Tools:\\n' }}{%- for tool in tools %}{{- tool | tojson }}{{- '\\n' }}{%- endfor %}
 {{- 'A call:\\n<tool_call>\\n{"name": NAME, "arguments": OBJECT}\\n</tool_call><|im_end|>\\n' }}
@@ -167,8 +168,12 @@ class Passing(http.server.BaseHTTPRequestHandler):
         (self.server.folder / f"request-{n}.headers").write_text(f"{self.command} {self.path}\n{self.headers}")
         agent = self.server.agent
         agent.narrow(body)
-        if "_tokens" not in self.path and agent.is_first(body):
+        if "_tokens" in self.path:
+            return json.dumps(body).encode()
+        if agent.is_first(body):
             body["tool_choice"] = agent.choice
+        else:
+            body["min_tokens"] = LEAST_TOKENS
         return json.dumps(body).encode()
 
 
