@@ -71,7 +71,7 @@ TEST(int8_files, other_configurations_are_refused_by_name) {
   };
   const Case cases[] = {
       {"/quant_method", "quip", "quant_method is \"quip\""},
-      {"/format", "nvfp4-pack-quantized", "format is \"nvfp4-pack-quantized\""},
+      {"/format", "mixed-precision", "format is \"mixed-precision\""},
       {"/kv_cache_scheme", json{{"num_bits", 8}}, "kv_cache_scheme"},
       {"/sparsity_config", json{{"format", "sparse-24-bitmask"}}, "sparsity_config.format"},
       {"/config_groups", json::object(), "config_groups"},

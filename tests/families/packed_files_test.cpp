@@ -48,7 +48,7 @@ TEST(packed_files, other_configurations_are_refused_by_name) {
   const std::string group = "/config_groups/group_0";
   const Case cases[] = {
       {"/format", "marlin-24", "format is \"marlin-24\""},
-      {"/format", "nvfp4-pack-quantized", "format is \"nvfp4-pack-quantized\""},
+      {"/format", "mixed-precision", "format is \"mixed-precision\""},
       {group + "/format", "int-quantized", "group_0.format is \"int-quantized\", expected \"pack-quantized\""},
       {group + "/weights/num_bits", 3, "weights.num_bits is 3, expected 4 or 8"},
       {group + "/weights/type", "float", "weights.type is \"float\", expected \"int\""},
@@ -72,7 +72,7 @@ TEST(packed_files, other_configurations_are_refused_by_name) {
 }
 
 TEST(packed_files, other_methods_are_named_with_what_to_use_instead) {
-  for (const char* method : {"aqlm", "torchao", "quanto", "bitnet", "modelopt", "spqr", "vptq"}) {
+  for (const char* method : {"aqlm", "torchao", "quanto", "bitnet", "spqr", "vptq"}) {
     const std::string message = refusal_with(
         "llama_packed", [&](json& config) { config["quantization_config"] = {{"quant_method", method}}; });
     EXPECT_NE(message.find("config.json': quantization_config: quant_method is \"" + std::string(method) + "\", which "),
