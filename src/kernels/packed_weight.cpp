@@ -129,13 +129,17 @@ void pack_float_blocks(const WeightShape& shape, const std::byte* src, int64_t f
   const auto stride = static_cast<size_t>(row_bytes(shape));
   src += static_cast<size_t>(first_row) * stride;
   for (int64_t k = 0; k < shape.n_in; k += kFloatBlockDepth, src += sizeof(Block), dst += kFormat.unit_bytes()) {
+    const bool is_interleaved = kFormat.pair_bytes == 2 && n_rows == kPanelRows;
+    if (is_interleaved) {
+      interleave_halves(src + offsetof(Block, qs), stride, sizeof(Block::qs) / 2, dst + kFormat.codes_at);
+    }
     for (size_t r = 0; r < static_cast<size_t>(n_rows); ++r) {
       Block block;
       std::memcpy(&block, src + r * stride, sizeof block);
       const float d = block.d * quant::kE4M3Scale;
       std::memcpy(dst + sizeof d * r, &d, sizeof d);
       const auto* codes = reinterpret_cast<const std::byte*>(block.qs);
-      for (size_t i = 0; i < sizeof block.qs / kFormat.pair_bytes; ++i) {
+      for (size_t i = 0; !is_interleaved && i < sizeof block.qs / kFormat.pair_bytes; ++i) {
         std::memcpy(dst + kFormat.codes_at + kFormat.pair_bytes * (i * kPanelRows + r), codes + kFormat.pair_bytes * i,
                     kFormat.pair_bytes);
       }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -64,7 +65,7 @@ void write_rows(int64_t n_rows, int64_t n_in, float factor, const GroupAt& group
         block.scales[g] = from.scale;
         std::memcpy(block.qs + g * kGroup / 2, from.pairs.data(), from.pairs.size());
       }
-      decode_block(block, numbers);
+      if (!has_blocks) decode_block(block, numbers);
       const void* src = has_blocks ? static_cast<const void*>(&block) : numbers;
       const size_t n_bytes = has_blocks ? sizeof block : static_cast<size_t>(n) * sizeof(float);
       std::memcpy(dst, src, n_bytes);
@@ -155,15 +156,15 @@ class JoinedFile final : public formats::ChangedFile {
   explicit JoinedFile(std::unique_ptr<formats::ModelFile> source) : ChangedFile(std::move(source)) {}
 
   Result<void> join() {
-    std::vector<const TensorView*> dropped;
+    std::unordered_set<const TensorView*> dropped;
     for (const TensorView& tensor : base().tensors()) {
       if (tensor.dtype != DType::kNVFP4) continue;
-      for (const std::string_view end : {kFactor, kInputFactor}) dropped.push_back(beside(base(), tensor, end));
+      for (const std::string_view end : {kFactor, kInputFactor}) dropped.insert(beside(base(), tensor, end));
     }
     for (const TensorView& tensor : base().tensors()) {
       if (tensor.dtype == DType::kNVFP4) {
         CANDOR_TRY(add(tensor));
-      } else if (std::ranges::find(dropped, &tensor) == dropped.end()) {
+      } else if (!dropped.contains(&tensor)) {
         tensors_.push_back(tensor);
       }
     }
