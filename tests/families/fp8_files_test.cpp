@@ -73,6 +73,20 @@ TEST(fp8_files, become_a_gguf_file_of_the_same_bits) {
   EXPECT_EQ(run_golden_prompt(**gguf), run_golden_prompt(**hub));
 }
 
+// ModelOpt names the same tensors as compressed-tensors.
+TEST(fp8_files, modelopts_mean_the_same) {
+  const TempFolder folder;
+  for (const auto& entry : std::filesystem::directory_iterator(golden_folder("llama_fp8"))) {
+    std::filesystem::copy_file(entry.path(), folder.path() / entry.path().filename());
+  }
+  json config = formats::read_json_file(folder.path() / "config.json", 1 << 20).value();
+  config["quantization_config"] = {{"quant_method", "modelopt"}, {"quant_algo", "FP8"}};
+  std::ofstream(folder.path() / "config.json") << config.dump();
+  const auto file = model::open_model(folder.path());
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_LT(error_of(run_golden_prompt(**file, "reference"), "llama_fp8"), 1e-5);
+}
+
 TEST(fp8_files, other_configurations_are_refused_by_name) {
   struct Case {
     const char* golden;

@@ -230,7 +230,6 @@ Result<void> add_modelopt_config(const std::filesystem::path& folder, json& conf
   CANDOR_ASSIGN(const json said, formats::read_json_file(path, kMaxQuantConfigBytes));
   json quantization = member_of(said, "quantization");
   if (!quantization.is_object() || member_of(quantization, "quant_algo").is_null()) return {};
-  quantization["quant_method"] = "modelopt";
   config["quantization_config"] = std::move(quantization);
   return {};
 }

@@ -199,7 +199,9 @@ Result<HubWeights> read_hub_weights(const json& config, std::string_view name) {
   if (method == "hqq") return HubWeights{.form = HubWeightForm::kHqq};
   if (method == "auto-round" || method == "intel/auto-round") return read_auto_round(quantization, name);
   if (method == "fp8") return read_fp8(quantization, name);
-  if (method == "modelopt") return read_modelopt(quantization, name);
+  if (method == "modelopt" || (method.is_null() && quantization.contains("quant_algo"))) {
+    return read_modelopt(quantization, name);
+  }
   if (method == "compressed-tensors") return read_compressed(quantization, name);
   return refused_method(name, method.is_string() ? method.dump() : unnamed_method(quantization));
 }
