@@ -5,6 +5,7 @@
 set(CANDOR_EXTERNAL_platform Threads::Threads)
 set(CANDOR_EXTERNAL_comm candor_mpi_image ${CMAKE_DL_LIBS})
 set(CANDOR_EXTERNAL_sandbox candor_helper_image fmt Threads::Threads)
+set(CANDOR_EXTERNAL_image fmt)
 set(CANDOR_EXTERNAL_text candor_bridge crypto utf8proc)
 set(CANDOR_EXTERNAL_constrain candor_bridge)
 set(CANDOR_EXTERNAL_obs fmt)
@@ -76,7 +77,7 @@ set(CANDOR_TEST_ENVIRONMENT XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache
 
 # Programs where input meets memory: `scripts/test.sh` runs them under sanitizers (label "input"), and the others without.
 # Each is built with the target candor_input_tests or candor_other_tests.
-set(CANDOR_INPUT_TESTS capi net hub_pull formats prefix_store text constrain sandbox kv sched serve_http serve_anthropic serve_batch serve_core serve
+set(CANDOR_INPUT_TESTS capi net hub_pull formats image prefix_store text constrain sandbox kv sched serve_http serve_anthropic serve_batch serve_core serve
                        hub_folders hub_tokenizers json_schema loader server)
 # ... and both ways: their vectors are others at -O3.
 set(CANDOR_INPUT_TESTS_TWICE kernels)

@@ -1,0 +1,33 @@
+#pragma once
+// The sizes that image processors of transformers 5 compute from an image's, in the same arithmetic on doubles. Pure;
+// any thread. The sides that come in are 1 to kMostSide; those that go out may be any, and resize() checks them.
+
+#include <cstdint>
+
+#include "base/error.h"
+#include "image/image.h"
+#include "image/recipe.h"
+
+namespace candor::image {
+
+// get_resize_output_image_size of image_transforms.
+Size with_short_side(Size image, int32_t edge);
+
+// Idefics 3: the long side to a length, an odd short side plus one, neither beyond 4096.
+Size with_long_side(Size image, int32_t edge);
+// ... then both up to multiples of a tile.
+Size in_tiles(Size image, int32_t side);
+
+// Qwen's smart_resize. kInvalidInput where one side is more than 200 times the other.
+Result<Size> smart_size(Size image, const SmartSize& layout, int32_t patch_side);
+
+// Pixtral.
+Size within_bound(Size image, const LongestEdge& layout, int32_t patch_side);
+
+// InternVL's get_optimal_tiled_canvas: rows and columns of tiles.
+Size shaped_grid(Size image, const ShapedTiles& layout);
+
+// Gemma 3: rows and columns of crops; 0 x 0 where there are none.
+Size scan_grid(Size image, const PanAndScan& layout);
+
+}  // namespace candor::image

@@ -1,0 +1,156 @@
+#include "image/prepare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "image/frame.h"
+#include "image/geometry.h"
+#include "image/resize.h"
+
+namespace candor::image {
+namespace {
+
+// One image on its way through a recipe.
+class Preparation {
+ public:
+  Preparation(View image, const Recipe& recipe) : image_(image), recipe_(recipe) {
+    prepared_.original = {.height = image.height, .width = image.width};
+  }
+
+  Result<Prepared> run() {
+    CANDOR_TRY(std::visit([&](const auto& layout) { return lay_out(layout); }, recipe_.layout));
+    return std::move(prepared_);
+  }
+
+ private:
+  Size original() const { return prepared_.original; }
+
+  Result<void> lay_out(const FixedSize& layout) { return add_whole(image_, layout.size); }
+
+  Result<void> lay_out(const PanAndScan& layout) {
+    CANDOR_TRY(add_whole(image_, layout.size));
+    const Size grid = scan_grid(original(), layout);
+    if (grid == Size{}) return {};
+    set_grid(grid, original());
+    const int32_t width = (image_.width + grid.width - 1) / grid.width;
+    const int32_t height = (image_.height + grid.height - 1) / grid.height;
+    for (int32_t i = 0; i < grid.width * grid.height; ++i) {
+      const int32_t left = i % grid.width * width;
+      const int32_t top = i / grid.width * height;
+      const Box box{left, top, std::min(width, image_.width - left), std::min(height, image_.height - top)};
+      CANDOR_ASSIGN(const Image part, crop(image_, box));
+      CANDOR_ASSIGN(const Image tile, resize(part, layout.size, recipe_.filter));
+      CANDOR_TRY(add(tile));
+    }
+    return {};
+  }
+
+  Result<void> lay_out(const ShortestEdge& layout) {
+    CANDOR_ASSIGN(Image resized, resize(image_, with_short_side(original(), layout.edge), recipe_.filter));
+    if (layout.crop != Size{}) {
+      CANDOR_ASSIGN(resized, center_crop(resized, layout.crop));
+    }
+    return add_only(resized);
+  }
+
+  Result<void> lay_out(const SquareTiles& layout) {
+    const Size side{.height = layout.tile_side, .width = layout.tile_side};
+    const Size first = layout.longest_edge > 0 ? with_long_side(original(), layout.longest_edge) : layout.size;
+    CANDOR_ASSIGN(Image resized, resize(image_, first, recipe_.filter));
+    if (!layout.is_split) return add_whole(resized, side);
+    CANDOR_ASSIGN(resized, resize(resized, in_tiles(first, layout.tile_side), recipe_.filter));
+    return add_grid(resized, side, resized);
+  }
+
+  Result<void> lay_out(const SmartSize& layout) {
+    CANDOR_ASSIGN(const Size size, smart_size(original(), layout, recipe_.patch_side));
+    return add_whole(image_, size);
+  }
+
+  Result<void> lay_out(const LongestEdge& layout) {
+    return add_whole(image_, within_bound(original(), layout, recipe_.patch_side));
+  }
+
+  Result<void> lay_out(const ShapedTiles& layout) {
+    const Size grid = shaped_grid(original(), layout);
+    const Size size{.height = grid.height * layout.tile.height, .width = grid.width * layout.tile.width};
+    CANDOR_TRY(check_tiles(size));
+    CANDOR_ASSIGN(const Image resized, resize(image_, size, recipe_.filter));
+    return add_grid(resized, layout.tile, image_);
+  }
+
+  // The tiles of an image that they divide, and `whole` in the size of one behind them; one tile is the whole.
+  Result<void> add_grid(const Image& resized, Size tile, View whole) {
+    const Size grid{.height = resized.height / tile.height, .width = resized.width / tile.width};
+    if (grid.height * grid.width == 1) return add_only(resized);
+    set_grid(grid, {.height = resized.height, .width = resized.width});
+    for (int32_t row = 0; row < grid.height; ++row) {
+      for (int32_t col = 0; col < grid.width; ++col) {
+        CANDOR_ASSIGN(const Image part, crop(resized, {col * tile.width, row * tile.height, tile.width, tile.height}));
+        CANDOR_TRY(add(part));
+      }
+    }
+    CANDOR_ASSIGN(const Image last, resize(whole, tile, recipe_.filter));
+    prepared_.whole_tile = static_cast<int32_t>(prepared_.tiles.size());
+    return add(last);
+  }
+
+  Result<void> add_whole(View image, Size size) {
+    CANDOR_TRY(check_tiles(size));
+    CANDOR_ASSIGN(const Image resized, resize(image, size, recipe_.filter));
+    return add_only(resized);
+  }
+
+  Result<void> add_only(const Image& image) {
+    prepared_.resized = {.height = image.height, .width = image.width};
+    return add(image);
+  }
+
+  Result<void> add(const Image& tile) {
+    const Size size{.height = tile.height, .width = tile.width};
+    CANDOR_TRY(check_tiles(size));
+    if (std::min(size.height, size.width) < recipe_.patch_side) {
+      return fail(
+          ErrorKind::kInvalidInput,
+          fmt::format("an image of {} x {} pixels becomes {} x {}, less than a patch of {} pixels; use another image",
+                      image_.width, image_.height, size.width, size.height, recipe_.patch_side));
+    }
+    n_pixels_ += int64_t{size.height} * size.width;
+    prepared_.tiles.push_back(cut_patches(tile, recipe_.patch_side, recipe_.normalisation));
+    return {};
+  }
+
+  void set_grid(Size grid, Size resized) {
+    prepared_.n_tile_rows = grid.height;
+    prepared_.n_tile_cols = grid.width;
+    prepared_.resized = resized;
+  }
+
+  // Whether so many pixels more may become numbers.
+  Result<void> check_tiles(Size size) const {
+    CANDOR_TRY(check_size(size));
+    if (n_pixels_ + int64_t{size.height} * size.width <= kMostTilePixels) return {};
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("an image of {} x {} pixels becomes more than {} for the vision tower; lower the sizes in "
+                            "preprocessor_config.json",
+                            image_.width, image_.height, kMostTilePixels));
+  }
+
+  View image_;
+  const Recipe& recipe_;
+  Prepared prepared_{};
+  int64_t n_pixels_ = 0;
+};
+
+}  // namespace
+
+Result<Prepared> prepare(View image, const Recipe& recipe) {
+  CANDOR_TRY(check(image));
+  if (recipe.patch_side < 1) return fail(ErrorKind::kInvalidInput, "a patch has no pixels: set its side in the recipe");
+  return Preparation(image, recipe).run();
+}
+
+}  // namespace candor::image

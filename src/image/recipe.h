@@ -1,0 +1,98 @@
+#pragma once
+// What an image processor does, as data: how an image becomes one or several tiles of a size that the vision tower
+// reads, how their bytes become numbers, and the side of a patch. processor_config.h reads it from a model's files,
+// prepare.h obeys it. Plain values that can be compared; any thread.
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "image/image.h"
+#include "image/resize.h"
+
+namespace candor::image {
+
+// To one size, whatever the shape (SigLIP, Gemma 3).
+struct FixedSize {
+  Size size{};
+  bool operator==(const FixedSize&) const = default;
+};
+
+// Gemma 3: an image that is much longer than wide (or the other way round) also gives crops along its long side, behind
+// the whole image. All have one size.
+struct PanAndScan {
+  Size size{};
+  int32_t min_crop_side = 256;
+  int32_t max_crops = 4;
+  double min_ratio = 1.2;
+  bool operator==(const PanAndScan&) const = default;
+};
+
+// The short side to a length, then the middle (CLIP, LLaVA).
+struct ShortestEdge {
+  int32_t edge = 224;
+  Size crop{};  // 0 x 0: nothing is cut
+  bool operator==(const ShortestEdge&) const = default;
+};
+
+// Idefics 3, SmolVLM: the long side to a length, then both sides up to multiples of a tile; the tiles row by row, and
+// the whole image in the size of a tile behind them.
+struct SquareTiles {
+  int32_t longest_edge = 0;  // 0: `size` instead
+  Size size{};
+  int32_t tile_side = 364;
+  bool is_split = true;  // false: the whole image alone
+  bool operator==(const SquareTiles&) const = default;
+};
+
+// Qwen2-VL and later: sides in multiples of patch * merge, the pixels within bounds, the shape kept.
+struct SmartSize {
+  int64_t min_pixels = 56 * 56;
+  int64_t max_pixels = 28 * 28 * 1280;
+  int32_t merge = 2;
+  bool operator==(const SmartSize&) const = default;
+};
+
+// Pixtral, Mistral 3: no side longer than a bound, then both up to multiples of patch * merge.
+struct LongestEdge {
+  Size bound{};
+  int32_t merge = 1;
+  bool operator==(const LongestEdge&) const = default;
+};
+
+// InternVL: as many tiles as make the nearest shape, row by row, and the whole image as one more tile behind them.
+struct ShapedTiles {
+  Size tile{};
+  int32_t min_tiles = 1;
+  int32_t max_tiles = 12;
+  bool operator==(const ShapedTiles&) const = default;
+};
+
+using Layout = std::variant<FixedSize, PanAndScan, ShortestEdge, SquareTiles, SmartSize, LongestEdge, ShapedTiles>;
+
+// A byte to a number, in f32, as torchvision's processors compute it. With both: (v - mean * n) / (std * n), where n is
+// 1 / rescale_factor, 255 as a rule, and the products are f32 before the byte is looked at. Mean and deviation alone:
+// (v - mean) / std. The factor alone: v * factor. None: v.
+struct Normalisation {
+  bool does_rescale = true;
+  bool does_normalise = true;
+  double rescale_factor = 1.0 / 255;
+  std::array<double, 3> mean{0.5, 0.5, 0.5};
+  std::array<double, 3> deviation{0.5, 0.5, 0.5};
+  bool operator==(const Normalisation&) const = default;
+};
+
+struct Recipe {
+  Layout layout{};
+  Filter filter = Filter::kBicubic;
+  Normalisation normalisation{};
+  int32_t patch_side = 14;
+
+  bool operator==(const Recipe&) const = default;
+};
+
+// One line, for people: "448 x 448 tiles, 1 to 12, ...; bicubic; patches of 14; mean ... ".
+std::string describe(const Recipe& recipe);
+
+}  // namespace candor::image
