@@ -52,7 +52,7 @@ FACTS = [("open_responses.json", "2026-04-24", "Apache-2.0", "https://github.com
 def main():
     text = HEAD
     text += table("Debian packages that the build uses (linked into the program: fmt, spdlog, nlohmann-json, CLI11, "
-                  "utf8proc, libedit, Boost, OpenSSL)", debian_rows())
+                  "utf8proc, libedit, Boost, OpenSSL, libjpeg-turbo)", debian_rows())
     text += table("Rust crates linked into the program through bridge/", crate_rows())
     text += table("npm packages in the page, web/dist (web/package-lock.json)", page_rows())
     text += table("Facts of other projects, in tests/serve/data", FACTS)

@@ -27,7 +27,7 @@ import make_wheel
 ROOT = Path(__file__).resolve().parent.parent
 EPOCH, VERSION, MODEL = make_image.EPOCH, make_image.VERSION, make_image.MODEL
 LINKED = {"libfmt-dev", "libspdlog-dev", "nlohmann-json3-dev", "libcli11-dev", "libutf8proc-dev", "libedit-dev",
-          "libboost1.81-dev", "libssl-dev"}
+          "libboost1.81-dev", "libssl-dev", "libturbojpeg0-dev"}
 
 
 def shown_by(program, *words):

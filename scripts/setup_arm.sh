@@ -17,7 +17,7 @@ fi
 root=$PWD/build/arm-root
 state=$PWD/build/arm-apt
 libraries="libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libutf8proc-dev libedit-dev libboost1.81-dev libssl-dev
-           libncurses-dev libbsd-dev libmd-dev"
+           libturbojpeg0-dev libncurses-dev libbsd-dev libmd-dev"
 [ ! -f "$root/.complete" ] || exit 0
 mkdir -p "$state/lists/partial" "$state/archives/partial" "$root"
 arm_apt() {

@@ -1,4 +1,4 @@
-/* The helper: a process that renders chat templates and tries constraints, so that neither the time nor the memory which
+/* The helper: a process that renders chat templates, tries constraints and decodes images, so that neither the time nor the memory which
  * untrusted input takes can hurt the process that serves. Its program is linked in as bytes: candor_helper_image. It is
  * started with one end of a stream socket as descriptor 0 and none beyond its own program's, which it closes, and it
  * confines itself before it reads a byte: address space, no files, no core, no new privileges, no system calls beyond
@@ -27,18 +27,24 @@ extern const unsigned char candor_helper_image_end[];
 
 enum {
   CANDOR_HELPER_SLOTS = 8,
-  CANDOR_HELPER_OUT_OF_MEMORY = 77 /* exit status: a job took more than CANDOR_HELPER_JOB_BYTES */
+  CANDOR_HELPER_OUT_OF_MEMORY = 77, /* exit status: a job took more than its bytes below */
+  CANDOR_HELPER_MOST_PIXELS = 64 << 20, /* of an image, checked before it is decoded */
+  CANDOR_HELPER_MOST_SIDE = 65535
 };
 #define CANDOR_HELPER_JOB_BYTES (256u << 20)
-#define CANDOR_HELPER_MOST_BYTES (80u << 20) /* of a request or a reply */
+#define CANDOR_HELPER_IMAGE_JOB_BYTES (1024u << 20)
+#define CANDOR_HELPER_MOST_BYTES (80u << 20) /* of a request, an image's file too, or a reply */
+#define CANDOR_HELPER_MOST_IMAGE_BYTES (8u + 3u * CANDOR_HELPER_MOST_PIXELS) /* of the reply to an image */
 
 typedef enum candor_helper_kind {
   CANDOR_HELPER_TEMPLATE = 1,   /* bytes: the source; compiles it into the slot */
   CANDOR_HELPER_VOCABULARY = 2, /* bytes: u32 n_tokens, u32 n_ends, u32 end[n_ends], then for each token u32 size (bit 31:
                                    special) and its bytes; into the slot */
   CANDOR_HELPER_RENDER = 3,     /* slot: a template; bytes: i64 now_seconds, then the context: a JSON object */
-  CANDOR_HELPER_CONSTRAINT = 4  /* slot: a vocabulary; detail: candor_grammar_kind; bytes: the source. An empty reply: it may
+  CANDOR_HELPER_CONSTRAINT = 4, /* slot: a vocabulary; detail: candor_grammar_kind; bytes: the source. An empty reply: it may
                                    be compiled */
+  CANDOR_HELPER_IMAGE = 5       /* bytes: a file: JPEG, PNG, WebP, GIF (its first frame), BMP. The reply: u32 width, u32
+                                   height, then rows of RGB8, as EXIF turns them, without transparency */
 } candor_helper_kind;
 
 typedef struct candor_helper_request {

@@ -1,4 +1,4 @@
-//! The program `candor_helper`: templates and constraints where their time and memory hurt nobody. `include/candor_helper.h`
+//! The program `candor_helper`: templates, constraints and images where their time and memory hurt nobody. `include/candor_helper.h`
 //! is its contract.
 
 use std::fs::File;
@@ -11,14 +11,18 @@ use crate::constraint::tok_env::{self, TokEnvironment};
 use crate::constraint::{self, Kind};
 use crate::error::{Error, Result, Status};
 use crate::guard::{catch, STACK_BYTES};
+use crate::image;
 use crate::memory;
 use crate::template::Template;
 
 const N_SLOTS: usize = 8;
 const JOB_BYTES: usize = 256 << 20;
+const IMAGE_JOB_BYTES: usize = 1 << 30;
 const MAX_FRAME_BYTES: usize = 80 << 20;
-/// Beyond the vocabularies and templates that are kept.
-const ADDRESS_SPACE: u64 = 1 << 30;
+/// A reply of at most so much is written at once.
+const SMALL_BYTES: usize = 64 << 10;
+/// Beyond the vocabularies and templates that are kept: what a library in C takes is counted by nothing else.
+const ADDRESS_SPACE: u64 = 2 << 30;
 /// A stack or a heap that once was larger by so much stays so.
 const WORN_BYTES: usize = 96 << 20;
 const SPECIAL: u32 = 1 << 31;
@@ -27,6 +31,7 @@ const TEMPLATE: u8 = 1;
 const VOCABULARY: u8 = 2;
 const RENDER: u8 = 3;
 const CONSTRAINT: u8 = 4;
+const IMAGE: u8 = 5;
 
 struct Request {
     kind: u8,
@@ -38,6 +43,18 @@ struct Request {
 enum Held {
     Template(Box<Template>),
     Vocabulary(Box<TokEnvironment>),
+}
+
+/// Of a job that was done. A picture's size stands before its pixels, in bytes of their own: they are not copied.
+struct Reply {
+    size: Option<[u32; 2]>,
+    bytes: Vec<u8>,
+}
+
+impl From<String> for Reply {
+    fn from(text: String) -> Reply {
+        Reply { size: None, bytes: text.into_bytes() }
+    }
 }
 
 /// The other end.
@@ -56,22 +73,29 @@ impl Peer {
         if size > MAX_FRAME_BYTES {
             return Err(io::Error::from(io::ErrorKind::InvalidData));
         }
+        memory::end_process_beyond(if head[4] == IMAGE { IMAGE_JOB_BYTES } else { JOB_BYTES });
         let mut bytes = vec![0; size];
         self.0.read_exact(&mut bytes)?;
         Ok(Request { kind: head[4], slot: head[5] as usize, detail: head[6], bytes })
     }
 
-    fn write(&mut self, result: Result<String>, is_worn: bool) -> io::Result<()> {
-        let (status, line, text) = match result {
-            Ok(text) => (Status::Ok, 0, text),
-            Err(error) => (error.status, error.line, error.message),
+    fn write(&mut self, result: Result<Reply>, is_worn: bool) -> io::Result<()> {
+        let (status, line, reply) = match result {
+            Ok(reply) => (Status::Ok, 0, reply),
+            Err(error) => (error.status, error.line, error.message.into()),
         };
-        let mut head = [0u8; 12];
-        head[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
+        let mut head = vec![0u8; 12];
+        head.extend(reply.size.iter().flatten().flat_map(|side| side.to_le_bytes()));
+        let n_bytes = head.len() - 12 + reply.bytes.len();
+        head[..4].copy_from_slice(&(n_bytes as u32).to_le_bytes());
         head[4] = status as u8;
         head[5] = u8::from(is_worn);
-        head[8..].copy_from_slice(&line.to_le_bytes());
-        self.0.write_all(&[&head, text.as_bytes()].concat())
+        head[8..12].copy_from_slice(&line.to_le_bytes());
+        if n_bytes <= SMALL_BYTES {
+            return self.0.write_all(&[head, reply.bytes].concat());
+        }
+        self.0.write_all(&head)?;
+        self.0.write_all(&reply.bytes)
     }
 }
 
@@ -116,15 +140,15 @@ struct Helper {
 }
 
 impl Helper {
-    fn keep(&mut self, slot: usize, make: impl FnOnce() -> Result<Held>) -> Result<String> {
+    fn keep(&mut self, slot: usize, make: impl FnOnce() -> Result<Held>) -> Result<Reply> {
         let place = self.slots.get_mut(slot).ok_or_else(|| Error::internal(format!("there is no slot {slot}")))?;
         *place = None;
         *place = Some(make()?);
         self.settled_bytes = confine::peak_bytes();
-        Ok(String::new())
+        Ok(String::new().into())
     }
 
-    fn answer(&mut self, request: &Request) -> Result<String> {
+    fn answer(&mut self, request: &Request) -> Result<Reply> {
         let bytes = request.bytes.as_slice();
         match (request.kind, self.slots.get(request.slot).and_then(Option::as_ref)) {
             (TEMPLATE, _) => {
@@ -134,12 +158,16 @@ impl Helper {
             (RENDER, Some(Held::Template(template))) => {
                 let mut cursor = Cursor(bytes);
                 let now = cursor.take(8)?.try_into().map(i64::from_le_bytes).unwrap_or(0);
-                template.render(text(cursor.0, "template context")?, now)
+                template.render(text(cursor.0, "template context")?, now).map(Reply::from)
             }
             (CONSTRAINT, Some(Held::Vocabulary(env))) => {
                 let kind = Kind::of(i32::from(request.detail))?;
                 let source = if kind == Kind::JsonObject { "" } else { text(bytes, "constraint")? };
-                constraint::rehearse(env, kind, source).map(|()| String::new())
+                constraint::rehearse(env, kind, source).map(|()| String::new().into())
+            }
+            (IMAGE, _) => {
+                let pixels = image::decode(bytes)?;
+                Ok(Reply { size: Some([pixels.width, pixels.height]), bytes: pixels.rgb })
             }
             (kind, _) => Err(Error::internal(format!("a helper has nothing for a request of kind {kind}"))),
         }
@@ -147,9 +175,8 @@ impl Helper {
 
     fn serve(mut self, mut peer: Peer) -> io::Result<()> {
         self.settled_bytes = confine::peak_bytes();
-        peer.write(Ok(String::new()), false)?;
+        peer.write(Ok(String::new().into()), false)?;
         loop {
-            memory::end_process_beyond(JOB_BYTES);
             let request = peer.read()?;
             let result = catch(|| self.answer(&request));
             drop(request);

@@ -5,7 +5,7 @@
 //! Input of any kind gives a result or an [`Error`]; a panic of a library becomes an error too.
 //! Nothing here reads files, opens sockets, prints, or looks at the clock to decide an outcome other than a time limit.
 //!
-//! Lowest first: `error`, `memory` and `guard`; `schema`, which knows no vocabulary; `constraint`, `template`; `helper`, `ffi`.
+//! Lowest first: `error`, `memory` and `guard`; `schema`, which knows no vocabulary; `constraint`, `template`, `image`; `helper`, `ffi`.
 
 mod confine;
 pub mod constraint;
@@ -13,6 +13,7 @@ pub mod error;
 pub mod ffi;
 pub mod guard;
 pub mod helper;
+pub mod image;
 mod memory;
 pub mod schema;
 pub mod split;

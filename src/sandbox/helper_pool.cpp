@@ -1,6 +1,7 @@
 #include "sandbox/helper_pool.h"
 
 #include <candor_helper.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,27 @@ namespace {
 
 std::span<const std::byte> linked_program() {
   return std::as_bytes(std::span(candor_helper_image, candor_helper_image_end));
+}
+
+// Before the pixels of a reply to an image: width and height.
+constexpr size_t kImageHead = 8;
+
+int32_t side_at(std::string_view reply, size_t at) {
+  uint32_t side = 0;
+  for (size_t i = 0; i < 4; ++i) side |= uint32_t{static_cast<unsigned char>(reply[at + i])} << (8 * i);
+  return side <= CANDOR_HELPER_MOST_SIDE ? static_cast<int32_t>(side) : 0;
+}
+
+Error refusal_of_image(const HelperReply& reply) {
+  const std::string message = reply.is_end ? "the image " + reply.text : reply.text;
+  switch (reply.status) {
+    case HelperStatus::kUnsupported:
+      return {ErrorKind::kUnsupported, message};
+    case HelperStatus::kInternal:
+      return {ErrorKind::kInternal, "an image cannot be decoded: " + message};
+    default:
+      return {ErrorKind::kInvalidInput, message};
+  }
 }
 
 }  // namespace
@@ -63,6 +85,33 @@ Result<HelperReply> HelperPool::try_constraint(const SharedAsset& vocabulary, ui
               .is_trial = true});
 }
 
+std::span<const uint8_t> DecodedImage::rgb() const {
+  if (reply.size() < kImageHead) return {};
+  return std::span(reinterpret_cast<const uint8_t*>(reply.data()), reply.size()).subspan(kImageHead);
+}
+
+Result<DecodedImage> HelperPool::decode_image(std::string_view file) {
+  if (file.size() > CANDOR_HELPER_MOST_BYTES) {
+    return fail(ErrorKind::kInvalidInput, fmt::format("the image has {} bytes, at most {} are read; make it smaller",
+                                                      file.size(), CANDOR_HELPER_MOST_BYTES));
+  }
+  static const SharedAsset kNone;
+  CANDOR_ASSIGN(HelperReply reply,
+                run({.asset = kNone, .request = {.kind = CANDOR_HELPER_IMAGE, .bytes = file}, .is_trial = true}));
+  if (reply.status != HelperStatus::kOk) return refusal_of_image(reply);
+  const bool has_head = reply.text.size() >= kImageHead;
+  DecodedImage image;
+  if (has_head)
+    image = {.width = side_at(reply.text, 0), .height = side_at(reply.text, 4), .reply = std::move(reply.text)};
+  const auto n_pixels = static_cast<size_t>(image.width) * static_cast<size_t>(image.height);
+  if (n_pixels > 0 && image.rgb().size() == 3 * n_pixels) return image;
+  return fail(ErrorKind::kInternal, "a helper process wrote an image that is none");
+}
+
+const TimeLimits& HelperPool::limits_of(const HelperRequest& request) const {
+  return request.kind == CANDOR_HELPER_IMAGE ? options_.image : options_.job;
+}
+
 void HelperPool::stop() {
   const std::lock_guard lock(mutex_);
   is_stopped_ = true;
@@ -85,12 +134,13 @@ Result<HelperReply> HelperPool::run(const Job& job) {
 
 Result<HelperReply> HelperPool::run_on(Helper& helper, const Job& job) {
   if (helper.process == nullptr || !helper.process->is_usable()) CANDOR_TRY(start(helper));
+  if (job.asset == nullptr) return helper.process->ask(job.request, limits_of(job.request));
   HelperReply refusal;
   CANDOR_ASSIGN(const size_t slot, provide(helper, job.asset, refusal));
   if (refusal.status != HelperStatus::kOk || job.request.kind == 0) return refusal;
   HelperRequest request = job.request;
   request.slot = static_cast<uint8_t>(slot);
-  return helper.process->ask(request, options_.job);
+  return helper.process->ask(request, limits_of(request));
 }
 
 // The slot of the asset, or what the helper says against it.

@@ -1,8 +1,8 @@
 #pragma once
-// Work on what others wrote (a model's chat template, a client's constraint), done in helper processes with limits on
-// time and memory: whatever happens there is one reply here. Helpers are started when they are needed, do one job at a
-// time, and are started again when they have ended. Any thread may ask; who finds all of them busy waits, at most for
-// the limit. Nothing of a job goes on once its caller has the answer.
+// Work on what others wrote (a model's chat template, a client's constraint or image), done in helper processes with
+// limits on time and memory: whatever happens there is one reply here. Helpers are started when they are needed, do one
+// job at a time, and are started again when they have ended. Any thread may ask; who finds all of them busy waits, at
+// most for the limit. Nothing of a job goes on once its caller has the answer.
 
 #include <chrono>
 #include <condition_variable>
@@ -29,10 +29,20 @@ struct HelperAsset {
 };
 using SharedAsset = std::shared_ptr<const HelperAsset>;
 
+// RGB of 8 bits, row by row from the top, as the reply holds them.
+struct DecodedImage {
+  int32_t width = 0;
+  int32_t height = 0;
+  std::string reply{};
+
+  std::span<const uint8_t> rgb() const;
+};
+
 struct HelperOptions {
   int32_t max_helpers = 4;
   TimeLimits job{};
   TimeLimits vocabulary{.processor = std::chrono::seconds(20), .clock = std::chrono::seconds(60)};  // to prepare it
+  TimeLimits image{.processor = std::chrono::seconds(8), .clock = std::chrono::seconds(30)};
   std::span<const std::byte> program{};  // empty: the one that is linked in
 };
 
@@ -49,8 +59,12 @@ class HelperPool {
   // free, or done, in time; kCancelled after stop(); kOutOfMemory and kIo as HelperProcess has them.
   Result<HelperReply> compile_template(const SharedAsset& source);
   Result<HelperReply> render(const SharedAsset& source, std::string_view context_json, int64_t now_seconds);
-  // kind: candor_grammar_kind. At most half of the helpers try constraints at the same time: others can always chat.
+  // kind: candor_grammar_kind. At most half of the helpers try constraints or decode images at the same time: others
+  // can always chat.
   Result<HelperReply> try_constraint(const SharedAsset& vocabulary, uint8_t kind, std::string_view source);
+  // file: JPEG, PNG, WebP, GIF (its first frame) or BMP, of at most 64 Mi pixels. What is wrong with the file, or with
+  // its size, is an error as well, one line that names the format: kInvalidInput or kUnsupported.
+  Result<DecodedImage> decode_image(std::string_view file);
 
   // Ends what is in work, and refuses what comes: kCancelled.
   void stop();
@@ -59,13 +73,14 @@ class HelperPool {
   struct Helper;
   class Lease;
   struct Job {
-    const SharedAsset& asset;
-    HelperRequest request{};  // kind 0: the asset alone
+    const SharedAsset& asset;  // may be none
+    HelperRequest request{};   // kind 0: the asset alone
     bool is_trial = false;
   };
 
   Result<HelperReply> run(const Job& job);
   Result<HelperReply> run_on(Helper& helper, const Job& job);
+  const TimeLimits& limits_of(const HelperRequest& request) const;
   Result<size_t> provide(Helper& helper, const SharedAsset& asset, HelperReply& refusal);
   Result<void> start(Helper& helper);
   Result<std::unique_ptr<HelperProcess>> start_process();

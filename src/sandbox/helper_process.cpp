@@ -102,7 +102,8 @@ Result<std::unique_ptr<HelperProcess>> HelperProcess::start(const Descriptor& pr
   its = Descriptor();
   std::unique_ptr<HelperProcess> helper(new HelperProcess(pid, std::move(mine)));
   HelperReply hello;
-  if (helper->receive(Stopwatch(pid, {}), hello) == Outcome::kDone && hello.status == HelperStatus::kOk) return helper;
+  if (helper->receive(0, Stopwatch(pid, {}), hello) == Outcome::kDone && hello.status == HelperStatus::kOk)
+    return helper;
   helper->kill();
   const int status = helper->reap();
   const bool has_code = status >= 0 && WIFEXITED(status);
@@ -189,11 +190,13 @@ HelperProcess::Outcome HelperProcess::receive_all(char* data, size_t size, const
   return Outcome::kDone;
 }
 
-HelperProcess::Outcome HelperProcess::receive(const Stopwatch& watch, HelperReply& reply) {
+HelperProcess::Outcome HelperProcess::receive(uint8_t kind, const Stopwatch& watch, HelperReply& reply) {
   candor_helper_reply head{};
   Outcome outcome = receive_all(reinterpret_cast<char*>(&head), sizeof head, watch);
   if (outcome != Outcome::kDone) return outcome;
-  if (head.size > CANDOR_HELPER_MOST_BYTES || head.status > CANDOR_BUSY || head.is_worn > 1) return Outcome::kBroken;
+  const bool is_image = kind == CANDOR_HELPER_IMAGE && head.status == CANDOR_OK;
+  const uint32_t most_bytes = is_image ? CANDOR_HELPER_MOST_IMAGE_BYTES : CANDOR_HELPER_MOST_BYTES;
+  if (head.size > most_bytes || head.status > CANDOR_BUSY || head.is_worn > 1) return Outcome::kBroken;
   reply = {.status = static_cast<HelperStatus>(head.status), .line = head.line};
   reply.text.resize(head.size);
   outcome = receive_all(reply.text.data(), reply.text.size(), watch);
@@ -210,7 +213,7 @@ HelperProcess::Outcome HelperProcess::converse(const HelperRequest& request, con
                                    .zero = 0};
   Outcome outcome = send_all({reinterpret_cast<const char*>(&head), sizeof head}, watch);
   if (outcome == Outcome::kDone) outcome = send_all(request.bytes, watch);
-  return outcome == Outcome::kDone ? receive(watch, reply) : outcome;
+  return outcome == Outcome::kDone ? receive(request.kind, watch, reply) : outcome;
 }
 
 Result<HelperReply> HelperProcess::ask(const HelperRequest& request, const TimeLimits& limits) {
@@ -219,23 +222,24 @@ Result<HelperReply> HelperProcess::ask(const HelperRequest& request, const TimeL
   }
   HelperReply reply;
   const Outcome outcome = converse(request, Stopwatch(pid_, limits), reply);
-  if (outcome != Outcome::kDone) return conclude(outcome, limits);
+  if (outcome != Outcome::kDone) return conclude(outcome, request.kind, limits);
   return reply;
 }
 
-Result<HelperReply> HelperProcess::conclude(Outcome outcome, const TimeLimits& limits) {
+Result<HelperReply> HelperProcess::conclude(Outcome outcome, uint8_t kind, const TimeLimits& limits) {
   outcome == Outcome::kEnded ? wait_for_end() : kill();
   const int status = reap();
   if (outcome == Outcome::kWorkedTooLong) {
     return limit_reply(fmt::format("takes more than {} ms of processor time", limits.processor.count()));
   }
   if (outcome == Outcome::kTookTooLong) {
-    return fail(ErrorKind::kBusy, fmt::format("not done within {} s: the machine is busy; try again later",
-                                              limits.clock.count() / 1000));
+    return fail(ErrorKind::kBusy,
+                fmt::format("not done within {} s: the machine is busy; try again later", limits.clock.count() / 1000));
   }
   if (outcome == Outcome::kBroken) return fail(ErrorKind::kInternal, "a helper process wrote what is no reply");
   if (status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == CANDOR_HELPER_OUT_OF_MEMORY) {
-    return limit_reply(fmt::format("needs more than {} MiB of memory", CANDOR_HELPER_JOB_BYTES >> 20));
+    const uint32_t most_bytes = kind == CANDOR_HELPER_IMAGE ? CANDOR_HELPER_IMAGE_JOB_BYTES : CANDOR_HELPER_JOB_BYTES;
+    return limit_reply(fmt::format("needs more than {} MiB of memory", most_bytes >> 20));
   }
   if (status >= 0 && WIFEXITED(status)) {
     return fail(ErrorKind::kInternal, fmt::format("a helper process ended with status {}", WEXITSTATUS(status)));

@@ -1,7 +1,7 @@
 #pragma once
-// One child process that does untrusted work (renders a chat template, compiles a constraint): started, asked one
-// request at a time over a socket (bridge/include/candor_helper.h), and killed when it exceeds its limits. Its time is
-// its own processor time, so that the verdict does not depend on the load of the machine.
+// One child process that does untrusted work (renders a chat template, compiles a constraint, decodes an image):
+// started, asked one request at a time over a socket (bridge/include/candor_helper.h), and killed when it exceeds its
+// limits. Its time is its own processor time, so that the verdict does not depend on the load of the machine.
 //
 // Used by one thread at a time, except kill(). Destroying the object kills and reaps the process.
 
@@ -68,9 +68,10 @@ class HelperProcess {
   Outcome wait_for(short events, const Stopwatch& watch) const;
   Outcome send_all(std::string_view bytes, const Stopwatch& watch) const;
   Outcome receive_all(char* data, size_t size, const Stopwatch& watch) const;
-  Outcome receive(const Stopwatch& watch, HelperReply& reply);
+  // kind: of the request that is replied to; 0: none.
+  Outcome receive(uint8_t kind, const Stopwatch& watch, HelperReply& reply);
   // What is to be said of a helper that is none any more; ends it.
-  Result<HelperReply> conclude(Outcome outcome, const TimeLimits& limits);
+  Result<HelperReply> conclude(Outcome outcome, uint8_t kind, const TimeLimits& limits);
   void wait_for_end();
   // Its status as waitpid gives it; -1 where another part of this program took that.
   int reap();
