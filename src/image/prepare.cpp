@@ -85,7 +85,14 @@ class Preparation {
   // The tiles of an image that they divide, and `whole` in the size of one behind them; one tile is the whole.
   Result<void> add_grid(const Image& resized, Size tile, View whole) {
     const Size grid{.height = resized.height / tile.height, .width = resized.width / tile.width};
-    if (grid.height * grid.width == 1) return add_only(resized);
+    const int64_t n_tiles = int64_t{grid.height} * grid.width;
+    if (n_tiles == 1) return add_only(resized);
+    if (n_tiles > kMostTiles) {
+      return fail(ErrorKind::kInvalidInput,
+                  fmt::format("an image of {} x {} pixels becomes {} tiles, at most {} are made; lower the sizes in "
+                              "preprocessor_config.json",
+                              image_.width, image_.height, n_tiles, kMostTiles));
+    }
     set_grid(grid, {.height = resized.height, .width = resized.width});
     for (int32_t row = 0; row < grid.height; ++row) {
       for (int32_t col = 0; col < grid.width; ++col) {

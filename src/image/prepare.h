@@ -1,7 +1,8 @@
 #pragma once
 // An image as a vision tower reads it. The results equal those of transformers 5's image processors: pixels those of
-// the processors that resize with Pillow (torchvision's are within 1 level after each resize), numbers those of the
-// torchvision ones (recipe.h). Pure: the same bits with every thread and machine. Any thread.
+// the processors that resize with Pillow (resize.h says how far torchvision's are from them), numbers and the place of
+// black borders those of the torchvision ones (recipe.h, frame.h). Pure: the same bits with every thread and machine.
+// Any thread.
 
 #include <cstdint>
 #include <vector>
@@ -15,6 +16,7 @@ namespace candor::image {
 
 // The most pixels of all tiles of an image: 384 MiB of numbers.
 inline constexpr int64_t kMostTilePixels = int64_t{32} << 20;
+inline constexpr int64_t kMostTiles = 1024;
 
 struct Prepared {
   std::vector<Tile> tiles{};  // the whole image is one of them, or the only one
