@@ -45,6 +45,9 @@ def table(title, rows):
     return "\n".join(lines) + "\n"
 
 
+# What a package of the page brings along.
+INSIDE = [("pdf.js (in unpdf)", "6.1.200", "Apache-2.0", "https://github.com/mozilla/pdf.js")]
+
 # Facts of other projects that tests hold replies against.
 FACTS = [("open_responses.json", "2026-04-24", "Apache-2.0", "https://github.com/openresponses/openresponses")]
 
@@ -54,7 +57,7 @@ def main():
     text += table("Debian packages that the build uses (linked into the program: fmt, spdlog, nlohmann-json, CLI11, "
                   "utf8proc, libedit, Boost, OpenSSL, libjpeg-turbo)", debian_rows())
     text += table("Rust crates linked into the program through bridge/", crate_rows())
-    text += table("npm packages in the page, web/dist (web/package-lock.json)", page_rows())
+    text += table("npm packages in the page, web/dist (web/package-lock.json)", [*page_rows(), *INSIDE])
     text += table("Facts of other projects, in tests/serve/data", FACTS)
     path = ROOT / "NOTICE"
     if "--check" in sys.argv[1:]:

@@ -13,3 +13,5 @@
 EMBED(candor_page_html, "/index.html.gz");
 EMBED(candor_page_js, "/app.js.gz");
 EMBED(candor_page_css, "/app.css.gz");
+EMBED(candor_page_math, "/math.js.gz");
+EMBED(candor_page_pdf, "/pdf.js.gz");

@@ -34,7 +34,7 @@ TEST_F(page, browsers_get_it_and_everybody_else_what_ollama_says) {
 }
 
 TEST_F(page, lets_nothing_in_from_elsewhere) {
-  for (const char* path : {"/", "/ui/app.js", "/ui/app.css"}) {
+  for (const char* path : {"/", "/ui/app.js", "/ui/app.css", "/ui/math.js", "/ui/pdf.js"}) {
     const std::string policy = header_of(ask(port(), "GET", path, {}, kBrowser), "content-security-policy");
     EXPECT_NE(policy.find("default-src 'none'; script-src 'self'; style-src 'self';"), std::string::npos) << path;
     EXPECT_NE(policy.find("require-trusted-types-for 'script'"), std::string::npos) << path;
@@ -50,6 +50,15 @@ TEST_F(page, is_not_sent_again_to_who_has_it) {
   EXPECT_EQ(second.status, 304);
   EXPECT_EQ(second.body, "");
   EXPECT_LT(first.body.size(), 150'000u);
+}
+
+TEST_F(page, scripts_that_are_loaded_late_are_scripts_of_their_own) {
+  for (const char* path : {"/ui/math.js", "/ui/pdf.js"}) {
+    const ClientReply reply = ask(port(), "GET", path, {}, kBrowser);
+    EXPECT_EQ(reply.status, 200) << path;
+    EXPECT_EQ(header_of(reply, "content-type"), "text/javascript; charset=utf-8") << path;
+    EXPECT_EQ(reply.body.substr(0, 2), "\x1f\x8b") << path;
+  }
 }
 
 TEST_F(page, who_takes_no_gzip_is_told) {

@@ -15,7 +15,7 @@
 namespace candor::serve::page {
 namespace {
 
-// Nothing from elsewhere, no script but the one file, and no text that becomes markup but through the sanitizer.
+// Nothing from elsewhere, no script but its own files, and no text that becomes markup but through the sanitizer.
 constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
@@ -28,10 +28,12 @@ struct Form {
 };
 
 const Form& form_of(PageFile file) {
-  static const std::array<Form, 3> kForms = {{
+  static const std::array<Form, 5> kForms = {{
       {"text/html; charset=utf-8", candor_page_html, candor_page_html_end},
       {"text/javascript; charset=utf-8", candor_page_js, candor_page_js_end},
       {"text/css; charset=utf-8", candor_page_css, candor_page_css_end},
+      {"text/javascript; charset=utf-8", candor_page_math, candor_page_math_end},
+      {"text/javascript; charset=utf-8", candor_page_pdf, candor_page_pdf_end},
   }};
   return kForms[static_cast<size_t>(file)];
 }

@@ -8,7 +8,8 @@
 
 namespace candor::serve::page {
 
-enum class PageFile : uint8_t { kHtml, kScript, kStyle };
+// The last two are loaded when the first formula, or the first PDF, is shown.
+enum class PageFile : uint8_t { kHtml, kScript, kStyle, kMath, kPdf };
 
 // gzip of the file.
 std::string_view bytes_of(PageFile file);
