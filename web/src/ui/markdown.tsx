@@ -1,5 +1,5 @@
-// Text of a model as markup: marked reads it, DOMPurify lets through what is harmless, highlight.js colours code. Nothing
-// that is not sanitized reaches the page: its policy (Trusted Types) refuses it.
+// Text of a model as markup: marked reads it, DOMPurify lets through what is harmless, highlight.js colours code, math.ts
+// shows formulas. Nothing that is not sanitized reaches the page: its policy (Trusted Types) refuses it.
 import DOMPurify from "dompurify";
 import hljs from "highlight.js/lib/core";
 import bash from "highlight.js/lib/languages/bash";
@@ -15,6 +15,8 @@ import typescript from "highlight.js/lib/languages/typescript";
 import xml from "highlight.js/lib/languages/xml";
 import { Marked } from "marked";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { showFormulas } from "./math";
+import { mathExtension } from "./math_marks";
 import { copyText } from "./parts";
 
 const languages = { bash, cpp, css, java, javascript, json, python, rust, sql, typescript, xml };
@@ -39,6 +41,8 @@ const marked = new Marked({
     html: ({ text }) => escaped(text), // shown, not followed
   },
 });
+
+marked.use(mathExtension);
 
 const allowed = {
   ALLOWED_TAGS: ["p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "strong", "em", "del", "code", "pre",
@@ -81,6 +85,7 @@ export function Markdown({ text }: { text: string }) {
   const element = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     element.current!.innerHTML = rendered(text) as string;
+    showFormulas(element.current!);
   }, [text]);
   return <div class="markdown" ref={element} onClick={onClick} />;
 }
