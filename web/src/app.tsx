@@ -1,5 +1,6 @@
 // The frame: what is chosen on the left, what is shown in the middle, what explains it on the right.
 import { useEffect } from "preact/hooks";
+import { FileDialog } from "./chat/attachments";
 import { Composer } from "./chat/composer";
 import { KeyDialog } from "./chat/key_dialog";
 import { Reproduce } from "./chat/reproduce";
@@ -112,6 +113,7 @@ export function App() {
       {panel.kind === "why" && <WhyPanel node={panel.node} at={panel.at} />}
       <Views class="bottom-bar" />
       {(store.connection.value === "key" || store.dialog.value?.kind === "keys") && <KeyDialog />}
+      {store.dialog.value?.kind === "file" && <FileDialog file={store.dialog.value.file} />}
       {store.dialog.value?.kind === "reproduce" && <Reproduce node={store.dialog.value.node} />}
       <p class="spoken" role="status">{store.spoken.value}</p>
     </div>

@@ -38,6 +38,7 @@ export interface ModelFacts {
   labels: string[];
   labels_tokens: boolean;
   ranks_pairs: boolean;
+  images?: boolean; // true: messages may hold images
 }
 
 // GET /v1/ui/parameters
@@ -174,9 +175,11 @@ export interface ToolCall {
   arguments: string;
 }
 
+export type ContentPart = { type: "text"; text: string } | { type: "image_url"; image_url: { url: string } };
+
 export interface ChatMessage {
   role: string;
-  content: string | null;
+  content: string | ContentPart[] | null;
   tool_calls?: { id: string; type: "function"; function: { name: string; arguments: string } }[];
   tool_call_id?: string;
 }

@@ -7,6 +7,7 @@ import { choose, siblingsOf } from "../store/tree";
 import type { MessageNode } from "../store/types";
 import { mostMarkdown, Markdown } from "../ui/markdown";
 import { bytes, CopyButton, duration, IconButton } from "../ui/parts";
+import { Attachments } from "./attachments";
 import { EditForm } from "./edit_form";
 import { Timeline } from "./timeline";
 import { Tokens } from "./tokens";
@@ -70,7 +71,7 @@ function Body({ node }: { node: MessageNode }) {
           <Markdown text={node.reasoning} />
         </details>
       )}
-      {node.role === "assistant" && node.content.length <= mostMarkdown ? <Markdown text={node.content} /> : <LongText text={node.content} />}
+      {node.role === "assistant" && node.content.length <= mostMarkdown ? <Markdown text={node.content} /> : node.content && <LongText text={node.content} />}
     </>
   );
 }
@@ -88,6 +89,7 @@ export function Message({ node }: { node: MessageNode }) {
   };
   return (
     <article class={`message is-${node.role}${isGrowing ? " is-growing" : ""}`} aria-label={name}>
+      {node.attachments && <Attachments files={node.attachments} />}
       {isEditing.value ? <EditForm text={node.content} onSave={save} onCancel={() => (isEditing.value = false)} /> : <Body node={node} />}
       {isGrowing && !node.tokens?.length && <p class="waiting" aria-label="Waiting"><i /><i /><i /></p>}
       {node.calls && <Calls node={node} />}

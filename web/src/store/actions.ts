@@ -3,6 +3,8 @@ import { batch } from "@preact/signals";
 import { client, Failure } from "../api/client";
 import type { Explanation } from "../api/types";
 import { takeChunk } from "./answers";
+import { attached, imageFault, isReading } from "./attach";
+import { withImages } from "./images";
 import { keep } from "./library";
 import { chatBody, faultOf } from "./settings";
 import { active, settings, store, tickOf } from "./store";
@@ -53,7 +55,7 @@ export async function answer(conversation: Conversation, node: MessageNode) {
   const began = performance.now();
   const explained: Explanation[] = [];
   try {
-    for await (const chunk of client.stream(node.path!, node.body!, control.signal)) {
+    for await (const chunk of client.stream(node.path!, await withImages(node.body!, conversation), control.signal)) {
       takeChunk(node, chunk, performance.now() - began, explained);
       grow(node);
     }
@@ -90,16 +92,19 @@ export function activeOrNew(): Conversation {
 
 // False where nothing was sent: what was typed stays.
 export function send(text: string): boolean {
-  const fault = faultOf(settings.value);
-  if (fault || text.trim() === "" || isBusy()) {
+  const files = attached.value;
+  const reading = isReading.value && `${isReading.value} is still being read: send it in a moment.`;
+  const fault = reading || (files.some((one) => one.kind === "image") && imageFault.value) || faultOf(settings.value);
+  if (fault || (text.trim() === "" && files.length === 0) || isBusy()) {
     store.notice.value = fault;
     return false;
   }
   store.notice.value = "";
   const conversation = activeOrNew();
   const path = pathTo(conversation, lastShown(conversation));
-  if (path.length === 0) conversation.title = titleOf(text);
-  const node = addNode(conversation, path.at(-1)?.id ?? "", { role: "user", content: text });
+  if (path.length === 0) conversation.title = titleOf(text.trim() ? text : files[0].name);
+  const node = addNode(conversation, path.at(-1)?.id ?? "", { role: "user", content: text, ...(files.length > 0 ? { attachments: files } : {}) });
+  attached.value = [];
   ask(conversation, node.id);
   keep(conversation);
   return true;
@@ -129,7 +134,7 @@ export function regenerate(node: MessageNode) {
 export function edit(node: MessageNode, text: string) {
   const conversation = active.value;
   if (!conversation || isBusy()) return;
-  const added = addNode(conversation, node.parent, { role: node.role, content: text, callId: node.callId });
+  const added = addNode(conversation, node.parent, { role: node.role, content: text, callId: node.callId, attachments: node.attachments });
   if (node.role === "user") ask(conversation, added.id);
   else keep(conversation);
   store.revision.value++;

@@ -1,15 +1,20 @@
 // The conversations that the browser keeps: loaded, saved, brought in and out.
 import { client } from "../api/client";
+import { blobOfUrl, dataUrlOf } from "./images";
 import { forget, loadAll, recallKey, rememberKey, save } from "./persist";
 import { withPreset } from "./settings";
 import { active, store } from "./store";
 import { newId } from "./tree";
-import type { Conversation, Settings } from "./types";
+import type { Attachment, Conversation, MessageNode, Settings } from "./types";
 
 let keeping = new Map<string, number>();
 
 export function keep(conversation: Conversation) {
   conversation.at = Date.now();
+  write(conversation);
+}
+
+function write(conversation: Conversation) {
   clearTimeout(keeping.get(conversation.id));
   const run = () => save(conversation).catch(() => (store.notice.value = "This browser keeps nothing: export what you want to keep."));
   keeping.set(conversation.id, window.setTimeout(run, 300));
@@ -89,9 +94,27 @@ export function change(part: Partial<Settings>) {
   store.revision.value++;
 }
 
-export function exportAll(ids: string[]) {
+async function mapFiles(conversation: Conversation, change: (one: Attachment) => Promise<Attachment | null>): Promise<Conversation> {
+  const changed = async ([id, node]: [string, MessageNode]): Promise<[string, MessageNode]> => {
+    if (!node.attachments) return [id, node];
+    const files = await Promise.all(node.attachments.map(change));
+    return [id, { ...node, attachments: files.filter((one) => one !== null) }];
+  };
+  return { ...conversation, nodes: Object.fromEntries(await Promise.all(Object.entries(conversation.nodes).map(changed))) };
+}
+
+// In a file of JSON, an image is its data: address.
+const asJson = async (one: Attachment) => (one.kind === "image" ? ({ ...one, data: await dataUrlOf(one.data) } as unknown as Attachment) : one);
+
+async function ofJson(one: Attachment): Promise<Attachment | null> {
+  if (one?.kind === "text") return typeof one.text === "string" && typeof one.name === "string" ? one : null;
+  const data = one?.kind === "image" ? blobOfUrl(String(one.data)) : null;
+  return data && /^data:image\/(png|jpeg|webp);base64,/.test(one.kind === "image" ? one.thumb : "") ? ({ ...one, data } as Attachment) : null;
+}
+
+export async function exportAll(ids: string[]) {
   const chosen = store.conversations.value.filter((one) => ids.includes(one.id));
-  const text = JSON.stringify({ candor: 1, conversations: chosen }, null, 1);
+  const text = JSON.stringify({ candor: 1, conversations: await Promise.all(chosen.map((one) => mapFiles(one, asJson))) }, null, 1);
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
   link.download = chosen.length === 1 ? `${chosen[0].title.replace(/[^\w ]/g, "").trim() || "conversation"}.json` : "candor-conversations.json";
@@ -102,14 +125,15 @@ export function exportAll(ids: string[]) {
 const isConversation = (value: unknown): value is Conversation => {
   const one = value as Conversation;
   return typeof one?.title === "string" && typeof one.nodes === "object" && Array.isArray(one.roots) && typeof one.settings === "object"
-    && Object.values(one.nodes).every((node) => typeof node.content === "string" && Array.isArray(node.children));
+    && Object.values(one.nodes).every((node) => typeof node.content === "string" && Array.isArray(node.children)
+      && (node.attachments === undefined || Array.isArray(node.attachments)));
 };
 
 export async function importFrom(file: File) {
   try {
     const list = JSON.parse(await file.text()).conversations;
     if (!Array.isArray(list) || !list.every(isConversation)) throw new Error("it holds no conversations of this page");
-    const fresh = list.map((one) => ({ ...one, id: newId() }));
+    const fresh = await Promise.all(list.map((one) => mapFiles({ ...one, id: newId() }, ofJson)));
     store.conversations.value = [...fresh, ...store.conversations.value];
     fresh.forEach(keep);
     open(fresh[0]?.id ?? "");

@@ -1,5 +1,6 @@
 // Requests as lines for a shell.
 import type { ChatMessage, Parameters, RequestBody } from "../api/types";
+import { hasImages } from "./images";
 import type { MessageNode } from "./types";
 
 const quoted = (text: string) => (/^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`);
@@ -19,13 +20,15 @@ function structureArguments(body: RequestBody): string[] {
 export function commandOf(node: MessageNode, parameters: Parameters | null): { text: string; note: string } {
   const body = node.body!;
   if (node.path !== "/v1/chat/completions") return { text: "", note: "This branch goes on from the middle of another answer, by token ids: the curl line says which." };
+  if (hasImages(body)) return { text: "", note: "The images of this request are files of yours: the curl line says where each belongs." };
   const messages = [...(body.messages as ChatMessage[])];
+  const textOf = ({ content }: ChatMessage) => (typeof content === "string" ? content : "");
   const system = messages[0]?.role === "system" ? messages.shift() : undefined;
   if (messages.length !== 1) return { text: "", note: `candor run answers one message, and this request has ${messages.length}: the curl line says them all.` };
   if (body.tools) return { text: "", note: "candor run offers no tools: the curl line does." };
   if (node.settings?.extra?.trim()) return { text: "", note: "The further fields of this request are said by the curl line." };
   const parts = ["candor", "run", "-m", parameters?.model.path || "MODEL"];
-  if (system) parts.push("--system", system.content ?? "");
+  if (system) parts.push("--system", textOf(system));
   for (const { name } of parameters?.numbers ?? []) {
     if (body[name] !== undefined) parts.push(`--${name.replaceAll("_", "-")}`, String(body[name]));
   }
@@ -34,7 +37,7 @@ export function commandOf(node: MessageNode, parameters: Parameters | null): { t
   if (body.max_tokens !== undefined) parts.push("-n", String(body.max_tokens));
   if (parameters) parts.push("-c", String(parameters.model.n_ctx));
   for (const stop of (body.stop as string[] | undefined) ?? []) parts.push("--stop", stop);
-  parts.push(...structureArguments(body), "-p", messages[0].content ?? "");
+  parts.push(...structureArguments(body), "-p", textOf(messages[0]));
   return { text: parts.map(quoted).join(" "), note: "" };
 }
 

@@ -1,5 +1,7 @@
 // Settings, and the request that they make.
-import type { ChatMessage, Parameters, RequestBody } from "../api/types";
+import type { ChatMessage, ContentPart, Parameters, RequestBody } from "../api/types";
+import { messageText } from "./files";
+import { referenceTo } from "./images";
 import type { MessageNode, Settings } from "./types";
 
 export const plainSettings: Settings = {
@@ -17,11 +19,20 @@ export function withPreset(settings: Settings, name: string, parameters: Paramet
 
 export const newSeed = () => crypto.getRandomValues(new Uint32Array(1))[0];
 
+// Text alone is a string. With images: the text, then each of them.
+function contentOf({ content, attachments = [] }: MessageNode): string | ContentPart[] {
+  const text = messageText(content, attachments);
+  const images = attachments.filter((one) => one.kind === "image");
+  if (images.length === 0) return text;
+  const parts: ContentPart[] = images.map((one) => ({ type: "image_url", image_url: { url: referenceTo(one) } }));
+  return text === "" ? parts : [{ type: "text", text }, ...parts];
+}
+
 export function messagesOf(path: MessageNode[], system: string): ChatMessage[] {
   const messages: ChatMessage[] = system ? [{ role: "system", content: system }] : [];
   for (const node of path) {
     if (node.role === "assistant" && node.content === "" && !node.calls?.length) continue;
-    const message: ChatMessage = { role: node.role, content: node.content };
+    const message: ChatMessage = { role: node.role, content: contentOf(node) };
     if (node.calls?.length) {
       message.tool_calls = node.calls.map((call) => ({
         id: call.id, type: "function", function: { name: call.name, arguments: call.arguments },

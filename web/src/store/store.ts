@@ -4,7 +4,7 @@ import type { Parameters } from "../api/types";
 import { recall, remember } from "./persist";
 import { plainSettings } from "./settings";
 import { shownPath } from "./tree";
-import type { Conversation, Explained, MessageNode, Settings } from "./types";
+import type { Attachment, Conversation, Explained, MessageNode, Settings } from "./types";
 
 export type View = "chat" | "compare" | "reading" | "machine";
 export type Theme = "auto" | "light" | "dark";
@@ -21,7 +21,7 @@ export const store = {
   connection: signal<"asking" | "ready" | "key" | "away">("asking"),
   connectionFault: signal(""),
   panel: signal<Panel>({ kind: "none" }),
-  dialog: signal<{ kind: "reproduce"; node: string } | { kind: "keys" } | null>(null),
+  dialog: signal<{ kind: "reproduce"; node: string } | { kind: "keys" } | { kind: "file"; file: Attachment } | null>(null),
   isMenuOpen: signal(false),
   showsTokens: signal(recall("showsTokens", false)),
   conversations: signal<Conversation[]>([]),

@@ -27,6 +27,28 @@ export interface Token {
   d?: boolean; // a draft that was right
 }
 
+export interface TextFile {
+  id: string;
+  kind: "text";
+  name: string;
+  size: number; // bytes of the file
+  text: string;
+}
+
+export interface ImageFile {
+  id: string;
+  kind: "image";
+  name: string;
+  size: number; // bytes, as it is sent
+  width: number;
+  height: number;
+  data: Blob; // as it is sent
+  thumb: string; // a small one, as a data: address
+  note: string; // what was done to it, or ""
+}
+
+export type Attachment = TextFile | ImageFile;
+
 export type NodeState = "streaming" | "done" | "stopped" | "failed";
 
 export interface MessageNode {
@@ -37,6 +59,7 @@ export interface MessageNode {
   reasoning?: string;
   calls?: ToolCall[];
   callId?: string; // of the call that a tool's message answers
+  attachments?: Attachment[]; // the files that go with a message
   children: string[];
   chosen: number; // which child is shown
   at: number;
@@ -44,7 +67,7 @@ export interface MessageNode {
   error?: string;
   // Of an answer:
   path?: "/v1/chat/completions" | "/v1/completions";
-  body?: RequestBody; // as it was sent
+  body?: RequestBody; // as it was sent, with ids in place of the data of images
   settings?: Settings;
   tokens?: Token[];
   timings?: Timings;

@@ -3,6 +3,7 @@ import { client } from "../api/client";
 import type { Candidate, Explanation, RequestBody } from "../api/types";
 import { takeChunk } from "./answers";
 import { answer, grow, isBusy, setExplained, tell } from "./actions";
+import { hasImages, withImages } from "./images";
 import { isConstrained } from "./settings";
 import { active, store } from "./store";
 import { addNode } from "./tree";
@@ -29,7 +30,7 @@ export async function explain(node: MessageNode) {
   const body: RequestBody = { ...node.body, explain: true };
   if (!body.use_beam_search && node.state !== "done" && n > 0) body.max_tokens = n;
   try {
-    for await (const chunk of client.stream(node.path!, body, new AbortController().signal)) {
+    for await (const chunk of client.stream(node.path!, await withImages(body, active.value), new AbortController().signal)) {
       takeChunk(again, chunk, 0, explained);
     }
     const own = node.tokens.slice(takenOver(node));
@@ -66,6 +67,7 @@ export function branchFault(node: MessageNode): string {
   if (isBusy()) return "An answer is being written.";
   if (!node.settings) return "";
   if (isConstrained(node.settings)) return "An answer that obeys a form or calls tools cannot go on from its middle.";
+  if (node.body && hasImages(node.body)) return "An answer about images cannot go on from its middle: token ids hold no images.";
   if (node.settings.beams > 0) return "A beam search is no chain of draws: there is no place to go on from.";
   return "";
 }

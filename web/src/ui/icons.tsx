@@ -25,6 +25,11 @@ const paths = {
   half: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18v18",
   branch: "M7 4v16M7 14c0-4 10-2 10-8M17 6V4",
   clock: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18M12 7v5l3 3",
+  image: "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15 9h.01",
+  clip: "M20 11l-8 8a5 5 0 0 1-7-7l8-8a3.300 3.300 0 0 1 5 5l-8 8a1.700 1.700 0 0 1-2.500-2.500l7-7",
+  file: "M6 3h8l5 5v13H6zM14 3v5h5",
+  pin: "M9 4h6l-1 6 4 4H6l4-4zM12 14v6",
+  keyboard: "M3 6h18v12H3zM7 10h.01M11 10h.01M15 10h.01M18 10h.01M8 14h8",
   key: "M14 10a4 4 0 1 0-3 4l2 2h3v3h4v-3z",
 };
 export type IconName = keyof typeof paths;
