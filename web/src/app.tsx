@@ -5,6 +5,7 @@ import { Composer } from "./chat/composer";
 import { KeyDialog } from "./chat/key_dialog";
 import { Reproduce } from "./chat/reproduce";
 import { SettingsPanel } from "./chat/settings_panel";
+import { Shortcuts } from "./chat/shortcuts";
 import { Sidebar } from "./chat/sidebar";
 import { Thread } from "./chat/thread";
 import { Compare } from "./compare/compare";
@@ -35,6 +36,12 @@ function onKey(event: KeyboardEvent) {
     show("chat");
     startNew();
     document.getElementById("composer")?.focus();
+  } else if (event.key.toLowerCase() === "f" && event.shiftKey && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    store.isMenuOpen.value = matchMedia("(max-width: 760px)").matches;
+    setTimeout(() => document.getElementById("search")?.focus());
+  } else if (event.key === "?" && !typed && !store.dialog.value) {
+    store.dialog.value = { kind: "shortcuts" };
   } else if (event.key === "/" && !typed) {
     event.preventDefault();
     document.getElementById("composer")?.focus();
@@ -113,6 +120,7 @@ export function App() {
       {panel.kind === "why" && <WhyPanel node={panel.node} at={panel.at} />}
       <Views class="bottom-bar" />
       {(store.connection.value === "key" || store.dialog.value?.kind === "keys") && <KeyDialog />}
+      {store.dialog.value?.kind === "shortcuts" && <Shortcuts />}
       {store.dialog.value?.kind === "file" && <FileDialog file={store.dialog.value.file} />}
       {store.dialog.value?.kind === "reproduce" && <Reproduce node={store.dialog.value.node} />}
       <p class="spoken" role="status">{store.spoken.value}</p>

@@ -1,10 +1,11 @@
 // Conversations and views.
 import { useRef } from "preact/hooks";
 import { Views } from "../app";
-import { exportAll, importFrom, open, remove, startNew } from "../store/library";
+import { exportAll, importFrom, startNew } from "../store/library";
 import { show, store, type Theme } from "../store/store";
 import { Icon, type IconName } from "../ui/icons";
 import { IconButton } from "../ui/parts";
+import { ConversationList } from "./conversation_list";
 
 const themes: { name: Theme; icon: IconName; title: string }[] = [
   { name: "auto", icon: "half", title: "As the system" },
@@ -20,28 +21,6 @@ function ThemeChoice() {
                     onClick={() => (store.theme.value = theme.name)} />
       ))}
     </div>
-  );
-}
-
-function ConversationList() {
-  store.revision.value;
-  const openOne = (id: string) => {
-    show("chat");
-    open(id);
-  };
-  return (
-    <ul class="conversations">
-      {store.conversations.value.map((one) => (
-        <li key={one.id} class={one.id === store.activeId.value ? "is-open" : ""}>
-          <button type="button" class="conversation" aria-current={one.id === store.activeId.value ? "true" : undefined} onClick={() => openOne(one.id)}>
-            {one.title}
-          </button>
-          <IconButton icon="download" label={`Export ${one.title}`} onClick={() => exportAll([one.id])} />
-          <IconButton icon="trash" label={`Delete ${one.title}`}
-                      onClick={() => confirm(`Delete "${one.title}"? It is kept nowhere else.`) && remove(one.id)} />
-        </li>
-      ))}
-    </ul>
   );
 }
 
@@ -72,9 +51,10 @@ export function Sidebar() {
         <ConversationList />
         <div class="side-foot">
           <IconButton icon="upload" label="Import" text="Import" onClick={() => input.current?.click()} />
-          <IconButton icon="download" label="Export all conversations" text="Export" disabled={all.length === 0} onClick={() => exportAll(all.map((one) => one.id))} />
+          <IconButton icon="download" label="Export all conversations" text="Export" disabled={all.length === 0} onClick={() => void exportAll(all.map((one) => one.id))} />
           <input ref={input} type="file" accept="application/json,.json" hidden onChange={take} />
           <IconButton icon="key" label="API key" onClick={() => (store.dialog.value = { kind: "keys" })} />
+          <IconButton icon="keyboard" label="Keyboard shortcuts" onClick={() => (store.dialog.value = { kind: "shortcuts" })} />
           <ThemeChoice />
         </div>
       </aside>

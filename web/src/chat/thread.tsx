@@ -55,5 +55,6 @@ function Welcome() {
 export function Thread() {
   const path = shown.value;
   if (path.length === 0) return <div class="list" tabIndex={0} role="region" aria-label="Beginning"><Welcome /></div>;
-  return <VirtualList keys={path.map((node) => node.id)} row={(i) => <Message node={path[i]} />} label="Conversation" />;
+  return <VirtualList keys={path.map((node) => node.id)} row={(i) => <Message node={path[i]} />} label="Conversation"
+                      target={store.target.value} onTarget={() => (store.target.value = "")} />;
 }

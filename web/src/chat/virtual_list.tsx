@@ -11,9 +11,11 @@ interface Props {
   row: (index: number) => ComponentChildren;
   label: string;
   foot?: ComponentChildren;
+  target?: string; // the key of the row to be brought into sight
+  onTarget?: () => void; // it is
 }
 
-export function VirtualList({ keys, row, label, foot }: Props) {
+export function VirtualList({ keys, row, label, foot, target = "", onTarget }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const heights = useRef(new Map<string, number>());
   const isAtEnd = useRef(true);
@@ -43,6 +45,23 @@ export function VirtualList({ keys, row, label, foot }: Props) {
     return () => observer.current!.disconnect();
   }, []);
   useLayoutEffect(toEnd);
+  // Rows above it that were guessed are measured on the way: a few tries, a frame each.
+  useEffect(() => {
+    const at = target ? keys.indexOf(target) : -1;
+    if (at < 0) return;
+    isAtEnd.current = false;
+    const go = (tries: number) => {
+      const list = box.current;
+      if (!list) return;
+      const shown = list.querySelector(`[data-key="${CSS.escape(target)}"]`);
+      if (shown) shown.scrollIntoView({ block: "start" });
+      else list.scrollTop = keys.slice(0, at).reduce((sum, key) => sum + (heights.current.get(key) ?? guess), 0);
+      redraw((n) => n + 1);
+      if (tries > 0) requestAnimationFrame(() => go(tries - 1));
+      else onTarget?.();
+    };
+    go(4);
+  }, [target]);
 
   const offsets = [0];
   for (const key of keys) offsets.push(offsets[offsets.length - 1] + (heights.current.get(key) ?? guess));

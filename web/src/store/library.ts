@@ -4,7 +4,7 @@ import { blobOfUrl, dataUrlOf } from "./images";
 import { forget, loadAll, recallKey, rememberKey, save } from "./persist";
 import { withPreset } from "./settings";
 import { active, store } from "./store";
-import { newId } from "./tree";
+import { choose, newId, pathTo } from "./tree";
 import type { Attachment, Conversation, MessageNode, Settings } from "./types";
 
 let keeping = new Map<string, number>();
@@ -77,6 +77,13 @@ export function open(id: string) {
   store.isMenuOpen.value = false;
 }
 
+// On the branch that is shown, and in sight.
+export function showMessage(conversation: Conversation, id: string) {
+  for (const node of pathTo(conversation, id)) choose(conversation, node);
+  store.revision.value++;
+  store.target.value = id;
+}
+
 export function remove(id: string) {
   store.conversations.value = store.conversations.value.filter((one) => one.id !== id);
   if (store.activeId.value === id) store.activeId.value = "";
@@ -92,6 +99,12 @@ export function change(part: Partial<Settings>) {
   }
   store.settings.value = { ...store.settings.value, ...(conversation ? { numbers: conversation.settings.numbers, preset: conversation.settings.preset } : part) };
   store.revision.value++;
+}
+
+export function pin(conversation: Conversation) {
+  conversation.isPinned = !conversation.isPinned;
+  store.revision.value++;
+  write(conversation);
 }
 
 async function mapFiles(conversation: Conversation, change: (one: Attachment) => Promise<Attachment | null>): Promise<Conversation> {

@@ -21,11 +21,13 @@ export const store = {
   connection: signal<"asking" | "ready" | "key" | "away">("asking"),
   connectionFault: signal(""),
   panel: signal<Panel>({ kind: "none" }),
-  dialog: signal<{ kind: "reproduce"; node: string } | { kind: "keys" } | { kind: "file"; file: Attachment } | null>(null),
+  dialog: signal<{ kind: "reproduce"; node: string } | { kind: "keys" } | { kind: "shortcuts" } | { kind: "file"; file: Attachment } | null>(null),
   isMenuOpen: signal(false),
   showsTokens: signal(recall("showsTokens", false)),
   conversations: signal<Conversation[]>([]),
   activeId: signal(recall("active", "")),
+  query: signal(""), // what is looked for in conversations
+  target: signal(""), // the message to be shown, once
   settings: signal<Settings>({ ...plainSettings, ...recall("settings", plainSettings) }), // of the next conversation
   draft: signal(recall("draft", "")),
   notice: signal(""), // one line, for whoever looks

@@ -86,6 +86,7 @@ export interface Conversation {
   nodes: Record<string, MessageNode>;
   roots: string[];
   chosen: number;
+  isPinned?: boolean; // it stands above the others
 }
 
 export interface Explained {
