@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { files, find, formulas, images } from "./attach_case.mjs";
 import { badCases } from "./bad_cases.mjs";
 import { reading } from "./reading_case.mjs";
 import { askForLongAnswers, check, need, openBrowser, root, serve, showNewest } from "./served.mjs";
@@ -276,7 +277,7 @@ async function long({ page }) {
   }
   const settings = { system: "", preset: "", numbers: {}, seed: null, maxTokens: null, stop: [], structure: { kind: "none", text: "" }, tools: "", beams: 0, model: "", explains: false };
   const file = JSON.stringify({ candor: 1, conversations: [{ id: "long", title: "Long", at: 1, settings, nodes, roots: ["n0"], chosen: 0 }] });
-  await page.setInputFiles("input[type=file]", { name: "long.json", mimeType: "application/json", buffer: Buffer.from(file) });
+  await page.setInputFiles(".sidebar input[type=file]", { name: "long.json", mimeType: "application/json", buffer: Buffer.from(file) });
   await page.waitForSelector("text=Message 1999.");
   const rows = () => page.locator(".list-row").count();
   check((await rows()) < 60, `few rows are in the page, not ${await rows()}`);
@@ -339,7 +340,7 @@ async function types({ url }) {
   check(result.status === 0, `the types are the server's: ${result.stdout}`);
 }
 
-const parts = { chat: [chat, slow], why: [why, []], compare: [compare, []], machine: [machine, []], power: [power, []], fields: [fields, []], timeline: [timeline, []], axe: [axe, ["--speculate", "ngram"]], origin: [origin, []], long: [long, []], reproduce: [reproduce, []], types: [types, ["--speculate", "ngram"]], reading: [reading, []], ...badCases };
+const parts = { chat: [chat, slow], why: [why, []], compare: [compare, []], machine: [machine, []], power: [power, []], fields: [fields, []], timeline: [timeline, []], axe: [axe, ["--speculate", "ngram"]], origin: [origin, []], long: [long, []], reproduce: [reproduce, []], types: [types, ["--speculate", "ngram"]], reading: [reading, []], images: [images, []], files: [files, []], formulas: [formulas, []], find: [find, []], ...badCases };
 const [part, program] = process.argv.slice(2);
 const [act, options] = parts[part];
 const browser = await openBrowser();
