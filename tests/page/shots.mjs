@@ -1,5 +1,5 @@
-// Pictures of each view, light and dark, wide and narrow, and those that docs keeps: node tests/page/shots.mjs PROGRAM FOLDER [explain].
-// FOLDER gets every picture, and docs/ what stands there: page-VIEW.jpg, page/VIEW.jpg (all four forms), explain.jpg (alone, with "explain").
+// Pictures of each view, light and dark, wide and narrow, and those that docs keeps: node tests/page/shots.mjs PROGRAM FOLDER [explain | VIEW,VIEW].
+// FOLDER gets every picture, and docs/ what stands there: page-VIEW.jpg, page/VIEW.jpg (all four forms), explain.jpg (alone, with "explain"). With names of views: those alone.
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,6 +7,7 @@ import { openBrowser, root, serve, showNewest } from "./served.mjs";
 import { views } from "./views.mjs";
 
 const [program, folder, only] = process.argv.slice(2);
+const names = only ? only.split(",").filter((name) => views[name]) : Object.keys(views);
 const browser = await openBrowser();
 const server = await serve(program, ["--speculate", "ngram"]);
 const kept = ["why-wide-light", "machine-wide-dark", "compare-wide-light"]; // alone, as docs has them
@@ -26,8 +27,8 @@ async function shoot(size, theme) {
   await showNewest(page, server.url);
   page.on("pageerror", (error) => console.log("page error:", error.message));
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && console.log("console:", message.text()));
-  for (const [name, go] of Object.entries(views)) {
-    await go(page, server.url);
+  for (const name of names) {
+    await views[name](page, server.url);
     const isOver = name === "machine" ? load(server.url) : null;
     if (isOver) await page.waitForTimeout(8000);
     await page.waitForTimeout(300);
@@ -68,11 +69,9 @@ async function explain() {
 }
 
 try {
-  if (only !== "explain") {
-    for (const theme of themes) for (const size of Object.keys(sizes)) await shoot(size, theme);
-    for (const name of Object.keys(views)) await join4(name);
-  }
-  await explain();
+  for (const theme of themes) for (const size of Object.keys(sizes)) await shoot(size, theme);
+  for (const name of names) await join4(name);
+  if (!only || only === "explain") await explain();
 } finally {
   await browser.close();
   await server.stop();
