@@ -234,9 +234,14 @@ async function timeline({ page }) {
   check((await page.locator(".timeline rect.tick").count()) > 5, "and the time of each token");
 }
 
-async function axe(tools) {
+// In two tests, as one would take minutes.
+const late = ["attached", "formulas", "find", "shortcuts"];
+const axe = (tools) => examine(tools, Object.keys(views).filter((name) => !late.includes(name)));
+const axe_late = (tools) => examine(tools, late);
+
+async function examine(tools, names) {
   const source = (await import("node:fs")).readFileSync(need("axe-core") && new URL("../../web/node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
-  for (const name of Object.keys(views)) {
+  for (const name of names) {
     for (const theme of ["light", "dark"]) {
       for (const viewport of [{ width: 1280, height: 800 }, { width: 390, height: 844 }]) {
         const context = await tools.browser.newContext({ colorScheme: theme, viewport, bypassCSP: true });
@@ -340,7 +345,7 @@ async function types({ url }) {
   check(result.status === 0, `the types are the server's: ${result.stdout}`);
 }
 
-const parts = { chat: [chat, slow], why: [why, []], compare: [compare, []], machine: [machine, []], power: [power, []], fields: [fields, []], timeline: [timeline, []], axe: [axe, ["--speculate", "ngram"]], origin: [origin, []], long: [long, []], reproduce: [reproduce, []], types: [types, ["--speculate", "ngram"]], reading: [reading, []], images: [images, []], files: [files, []], formulas: [formulas, []], find: [find, []], ...badCases };
+const parts = { chat: [chat, slow], why: [why, []], compare: [compare, []], machine: [machine, []], power: [power, []], fields: [fields, []], timeline: [timeline, []], axe: [axe, ["--speculate", "ngram"]], axe_late: [axe_late, []], origin: [origin, []], long: [long, []], reproduce: [reproduce, []], types: [types, ["--speculate", "ngram"]], reading: [reading, []], images: [images, []], files: [files, []], formulas: [formulas, []], find: [find, []], ...badCases };
 const [part, program] = process.argv.slice(2);
 const [act, options] = parts[part];
 const browser = await openBrowser();
