@@ -106,6 +106,8 @@ function searching() {
   same(page.wordsOf("  "), [], "blanks are no query");
   const [one] = page.search(all, "about the");
   same([one.node, one.words[1], one.words[0]], ["a0", "about the", "A poem "], "the place is shown");
+  const [long] = page.search([talk("d", "Long", ["A lighthouse keeper who lives far away beside the harbour wall"])], "harbour");
+  same(long.words, ["…far away beside the ", "harbour", " wall"], "whole words around it");
   same(page.search(all, "bread")[0].words, null, "a title shows itself");
   same(page.inOrder(all).map((talk) => talk.id), ["b", "a", "c"], "pinned first");
 }

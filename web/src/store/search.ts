@@ -7,7 +7,7 @@ export interface Found {
   words: [before: string, match: string, after: string] | null; // of that message
 }
 
-const around = 16; // characters
+const around = 24; // characters
 
 export const wordsOf = (query: string) => query.toLowerCase().split(/\s+/).filter((word) => word !== "");
 
@@ -17,9 +17,10 @@ function textsOf(node: MessageNode): string[] {
 }
 
 function excerpt(text: string, at: number, length: number): Found["words"] {
-  const before = text.slice(Math.max(0, at - around), at).replace(/\s+/g, " ");
+  const isCut = at > around;
+  const before = text.slice(Math.max(0, at - around), at).replace(/\s+/g, " ").replace(isCut ? /^\S*\s(?=.)/ : /^$/, ""); // whole words
   const after = text.slice(at + length, at + length + 2 * around).replace(/\s+/g, " ");
-  return [(at > around ? "…" : "") + before, text.slice(at, at + length), after];
+  return [(isCut ? "…" : "") + before, text.slice(at, at + length), after];
 }
 
 function findIn(conversation: Conversation, query: string): Found | null {
