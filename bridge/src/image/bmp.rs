@@ -163,7 +163,7 @@ fn unrolled(header: &Header, mut runs: &[u8]) -> Vec<u8> {
     let most = width * header.height as usize;
     let mut indices = vec![0; most];
     let (mut x, mut line) = (0, 0);
-    let of_four = |byte: u8, i: usize| if i % 2 == 0 { byte >> 4 } else { byte & 15 };
+    let of_four = |byte: u8, i: usize| if i.is_multiple_of(2) { byte >> 4 } else { byte & 15 };
     while let [first, second, rest @ ..] = runs {
         runs = rest;
         let n = usize::from(*first);
