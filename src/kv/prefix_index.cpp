@@ -40,6 +40,8 @@ PrefixDigest root_digest(const PrefixKey& key) {
 }
 
 PrefixDigest next_digest(const PrefixDigest& parent, std::span<const TokenId> tokens) {
+  const auto is_of_image = [](TokenId token) { return token < 0; };
+  if (parent == kNoDigest || std::ranges::any_of(tokens, is_of_image)) return kNoDigest;
   constexpr size_t kAtOnce = 64;
   std::array<TokenId, kAtOnce> bytes{};
   PrefixDigest digest = parent;

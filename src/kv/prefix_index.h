@@ -29,6 +29,8 @@ struct PrefixKey {
 // Names the content of a block outside of this index: of the key, the beginning before it, and its own tokens. 128 bits
 // of SHA-256, so that nobody can make two contents of one name.
 using PrefixDigest = std::array<uint8_t, 16>;
+// Content behind tokens that stand for an image (below 0: numbers of this process) has no name, kNoDigest.
+inline constexpr PrefixDigest kNoDigest{};
 PrefixDigest root_digest(const PrefixKey& key);
 PrefixDigest next_digest(const PrefixDigest& parent, std::span<const TokenId> tokens);
 

@@ -78,7 +78,7 @@ bool Admission::try_admit(Sequence& sequence) {
   if (state_->options.use_prefix_index && state_->options.use_kv_cache) {
     const bool is_shown = sequence.shown_begin < sequence.shown_end;
     const size_t most = is_shown ? static_cast<size_t>(sequence.shown_begin) : sequence.tokens.size() - 1;
-    n_cached = blocks.match(sequence.key, std::span(sequence.tokens).first(most), sequence.table);
+    n_cached = blocks.match(sequence.key, sequence.keyed().first(most), sequence.table);
   }
   const int32_t n_needed = blocks.n_missing(sequence.table, sequence.n_tokens()) + state_->sequences.n_running();
   if (n_needed > blocks.pool().n_available() || !blocks.grow(sequence.table, sequence.n_tokens())) {

@@ -27,7 +27,7 @@ void Progress::advance(Sequence& sequence, int32_t n_rows) {
   sequence.shown_begin = std::min(std::max(sequence.shown_begin, sequence.n_computed), sequence.shown_end);
   const SchedulerOptions& options = state_->options;
   if (state_->may_be_shared(sequence)) {
-    state_->blocks.publish(sequence.key, sequence.tokens, sequence.n_computed, sequence.table);
+    state_->blocks.publish(sequence.key, sequence.keyed(), sequence.n_computed, sequence.table);
   }
   state_->blocks.settle_states(sequence.table, sequence.n_computed);
   if (options.window_tokens > 0 && options.use_kv_cache) {

@@ -27,11 +27,37 @@ bool RowSharing::drop_draft(size_t i) {
 void RowSharing::share(const StepBudget& budget) {
   row_shares_.assign(running().size(), {});
   work_ = {};
+  readers_.clear();
   n_shown_left_ = std::max(budget.max_shown_rows, 1);
   if (state_->options.reads_whole) return share_whole(budget);
   share_decoding();
-  share_drafts(budget);
+  if (!awaits_image()) share_drafts(budget);
   size_prompt_chunks(budget);
+  for (const size_t i : readers_) fit_images(i, budget);
+}
+
+// Drafts leave the rows to a sequence whose next rows are an image that is read whole.
+bool RowSharing::awaits_image() const {
+  return std::ranges::any_of(running(), [](const auto& sequence) {
+    return sequence->n_pending() > 1 && sequence->whole_image_at(sequence->n_computed) != nullptr;
+  });
+}
+
+// A chunk that ends inside an image whose rows see one another goes on to its end, or ends before it.
+void RowSharing::fit_images(size_t i, const StepBudget& budget) {
+  const Sequence& sequence = *running()[i];
+  const int32_t n_given = row_shares_[i].n_rows;
+  const int32_t end = sequence.n_computed + n_given;
+  const ImageRows* image = end < sequence.n_tokens() ? sequence.whole_image_at(end) : nullptr;
+  if (image == nullptr) return;
+  const int32_t n_more = image->end() - end;
+  const bool fits = work_.n_rows + n_more <= budget.max_rows && rows_that_show(i, n_more) == n_more;
+  const bool is_inside = image->first < end || n_given == 0;
+  if (fits && is_inside) {
+    give_rows(i, n_more);
+  } else if (is_inside) {
+    give_rows(i, -std::min(n_given, end - image->first));
+  }
 }
 
 void RowSharing::share_decoding() {
@@ -80,7 +106,6 @@ void RowSharing::share_whole(const StepBudget& budget) {
 
 // Chunk lengths: the first in turn at least half of what fits, then the shortest of the others, then the first again.
 void RowSharing::size_prompt_chunks(const StepBudget& budget) {
-  readers_.clear();
   for (size_t i = 0; i < running().size(); ++i) {
     if (running()[i]->n_pending() > 1) readers_.push_back(i);
   }

@@ -36,6 +36,8 @@ class RowSharing {
   void share_drafts(const StepBudget& budget);
   void size_prompt_chunks(const StepBudget& budget);
   void share_whole(const StepBudget& budget);
+  bool awaits_image() const;
+  void fit_images(size_t i, const StepBudget& budget);
   int32_t rows_that_fit(size_t i, int32_t n_most) const;
   int32_t rows_that_show(size_t i, int32_t n_most) const;
   void give_rows(size_t i, int32_t n_rows);

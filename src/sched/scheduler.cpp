@@ -7,6 +7,20 @@
 #include "base/checked.h"
 
 namespace candor::sched {
+namespace {
+
+// What a prefix cache compares of a prompt with images.
+std::vector<TokenId> keys_of(const SequenceSpec& spec) {
+  std::vector<TokenId> keys(spec.prompt);
+  for (const ImageRows& image : spec.images) {
+    for (int32_t token = image.first; token < image.end(); ++token) {
+      keys[static_cast<size_t>(token)] = image.key_of(token);
+    }
+  }
+  return keys;
+}
+
+}  // namespace
 
 Scheduler::Scheduler(const SchedulerOptions& options)
     : state_(std::make_unique<SchedulerState>(options)),
@@ -48,6 +62,8 @@ Result<void> Scheduler::add(const SequenceSpec& spec) {
   sequence->shown_end = spec.shows_prompt ? std::min(sequence->n_tokens() - 1, spec.end_shown) : 0;
   sequence->second_text = spec.second_text;
   sequence->adapters.assign(spec.adapters.begin(), spec.adapters.end());
+  sequence->images.assign(spec.images.begin(), spec.images.end());
+  if (!spec.images.empty()) sequence->keys = keys_of(spec);
   sequence->n_spare_places = std::clamp(spec.n_places, 1, state_->options.max_running) - 1;
   state_->sequences.make_room();
   state_->shares.open(spec.share_key);
@@ -89,6 +105,8 @@ void Scheduler::fork(SequenceId parent_id, SequenceId child_id) {
   child->n_cropped = parent->n_cropped;
   child->second_text = parent->second_text;
   child->adapters.assign(parent->adapters.begin(), parent->adapters.end());
+  child->images.assign(parent->images.begin(), parent->images.end());
+  child->keys.assign(parent->keys.begin(), parent->keys.end());
   child->rank = parent->rank;
   child->order = parent->order;
   child->queued_at = admission_.n_plans();
@@ -167,6 +185,7 @@ void Scheduler::build_plan() {
   for (size_t i = 0; i < running.size(); ++i) {
     if (rows_.of(i).n_rows > 0) plan_.append(*running[i], rows_.of(i));
   }
+  plan_.append_axes();
   plan_.append_blocks();
 }
 

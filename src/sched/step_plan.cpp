@@ -28,6 +28,9 @@ void StepPlan::clear() {
   out_rows.clear();
   saves.clear();
   groups.clear();
+  vector_rows.clear();
+  image_rows.clear();
+  axes.clear();
   uses.clear();
   n_prefill_rows = 0;
   n_draft_rows = 0;
@@ -70,6 +73,33 @@ void StepPlan::append(const Sequence& sequence, RowShare share) {
                   .second_text = sequence.second_text});
   uses.insert(uses.end(), sequence.adapters.begin(), sequence.adapters.end());
   if (sees_ahead) groups.push_back({slice.first_row, slice.n_rows});
+  append_images(sequence, slice);
+}
+
+void StepPlan::append_images(const Sequence& sequence, const PlannedSlice& slice) {
+  const int32_t begin = sequence.n_computed;
+  const int32_t end = begin + slice.n_rows;
+  for (size_t i = 0; i < sequence.images.size(); ++i) {
+    const ImageRows& image = sequence.images[i];
+    const int32_t first = std::max(begin, image.first);
+    const int32_t last = std::min(end, image.end());
+    if (first >= last) continue;
+    const int32_t row = slice.first_row + first - begin;
+    if (image.is_seen_whole) groups.push_back({row, last - first});
+    for (int32_t token = first; token < last; ++token) {
+      vector_rows.push_back(slice.first_row + token - begin);
+      image_rows.push_back({sequence.id, static_cast<int32_t>(i), token - image.first});
+    }
+  }
+}
+
+void StepPlan::append_axes() {
+  if (std::ranges::none_of(slices, [](const PlannedSlice& slice) { return slice.sequence->has_grids(); })) return;
+  for (const PlannedSlice& slice : slices) {
+    for (int32_t i = 0; i < slice.n_rows; ++i) {
+      for (const int32_t position : slice.sequence->axes_of(slice.sequence->n_computed + i)) axes.push_back(position);
+    }
+  }
 }
 
 void StepPlan::append_blocks() {

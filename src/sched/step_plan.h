@@ -58,13 +58,21 @@ struct RowShare {
 
 class StepPlan {
  public:
+  static constexpr int32_t kAxes = 3;
+
   // Room for so many sequences, of so many blocks each, and for so many saved states in all.
   void reserve(size_t n_sequences, size_t n_blocks, size_t n_states);
   // To fill it: what the one before computed is gone, but for copies; then sequence by sequence; then their blocks.
   void clear();
   void append(const Sequence& sequence, RowShare share);
   void append_blocks();
+  // Behind the last sequence.
+  void append_axes();
 
+ private:
+  void append_images(const Sequence& sequence, const PlannedSlice& slice);
+
+ public:
   std::vector<PlannedSlice> slices{};
   std::vector<kv::BlockCopy> copies{};  // to be done, in order, before the step
   int32_t n_prefill_rows = 0;           // rows of sequences that read more than one token
@@ -83,9 +91,21 @@ class StepPlan {
             .out_rows = out_rows,
             .saves = saves,
             .groups = groups,
+            .vector_rows = vector_rows,
+            .axes = axes,
+            .n_axes = axes.empty() ? 0 : kAxes,
             .uses = uses};
   }
   bool sees_ahead = false;  // each slice is one group
+
+  // Rows that begin with a vector, and whose it is: row `row` of an image of that sequence. StepBatch::vector_rows, and
+  // StepBatch::vectors by whoever has the images.
+  struct ImageRow {
+    SequenceId sequence = 0;
+    int32_t image = 0;  // of Sequence::images
+    int32_t row = 0;
+  };
+  std::vector<ImageRow> image_rows{};
 
   // The arrays of batch().
   std::vector<TokenId> tokens{};
@@ -95,6 +115,8 @@ class StepPlan {
   std::vector<int32_t> out_rows{};
   std::vector<backend::StateSave> saves{};
   std::vector<backend::VisibleGroup> groups{};
+  std::vector<int32_t> vector_rows{};
+  std::vector<int32_t> axes{};  // empty where no sequence has images in grids
   std::vector<backend::AdapterUse> uses{};
   int32_t max_blocks = 0;
 };
