@@ -45,6 +45,11 @@ void fill(const op::AddTypes& op, Operands& operands) {
   operands.weight_bytes = row_bytes(*op.table) * static_cast<uint64_t>(op.dst.n_rows);
 }
 
+void fill(const op::AddVectors& op, Operands& operands) {
+  begin(operands, "add_vectors", OpKind::kEmbed);
+  operands.reads = operands.writes = {op.dst};
+}
+
 void fill(const op::Norm& op, Operands& operands) {
   begin(operands, "norm", OpKind::kNorm);
   operands.reads = {op.src};

@@ -53,6 +53,7 @@ double scaled_frequency(const RopeSpec& spec, double frequency, int32_t pair) {
 }  // namespace
 
 std::vector<double> rope_frequencies(const RopeSpec& spec) {
+  if (!spec.own_frequencies.empty()) return spec.own_frequencies;
   std::vector<double> frequencies(static_cast<size_t>(spec.n_dims / 2));
   for (int32_t pair = 0; pair < spec.n_dims / 2; ++pair) {
     const size_t i = static_cast<size_t>(pair);

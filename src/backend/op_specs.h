@@ -34,6 +34,10 @@ struct RopeSpec {
   double beta_slow = 1.0;                // yarn
   bool is_truncated = true;              // yarn: the ramp begins and ends at whole pairs
   std::vector<float> frequency_factors;  // [n_dims / 2], from the file (rope_freqs.weight); empty = none
+  // [n_dims / 2]: which of a row's positions (StepBatch::axes) turns the pair; empty: all turn by the row's one
+  // position, and so they do in a batch without axes.
+  std::vector<uint8_t> axes;
+  std::vector<double> own_frequencies;  // [n_dims / 2], instead of what base, scaling and factors say; empty = none
   bool operator==(const RopeSpec&) const = default;
 };
 
@@ -64,9 +68,9 @@ struct AttnSpec {
   int32_t bias_reach = 0;       // score of position t seen from p += a weight for t - p, kept within this; 0 = none
   RopeSpec rope;
   TemperSpec temper{};
-  bool has_sinks = false;  // each head's softmax has one more score, a weight, of no token
-  int32_t latent_dim = 0;  // a token's value is the beginning of its key, this wide; 0 = it has one of its own
-  int32_t chunk_tokens = 0;  // > 0: p sees those of its own chunk, [p - p % chunk, p]; then there is no window
+  bool has_sinks = false;     // each head's softmax has one more score, a weight, of no token
+  int32_t latent_dim = 0;     // a token's value is the beginning of its key, this wide; 0 = it has one of its own
+  int32_t chunk_tokens = 0;   // > 0: p sees those of its own chunk, [p - p % chunk, p]; then there is no window
   bool is_two_sided = false;  // the window reaches as far ahead, in rows of a group: (p - window, p + window)
   // Where these heads are a rank's own, [first_head, first_head + n_heads) of so many; 0 = they are all.
   int32_t n_all_heads = 0;
@@ -102,7 +106,7 @@ struct MoeSpec {
   int32_t n_groups = 1;  // divides n_experts
   int32_t n_groups_used = 1;
   int32_t n_group_best = 1;
-  bool has_choice_bias = false;  // is added to the shares for the choice, not for the weights
+  bool has_choice_bias = false;    // is added to the shares for the choice, not for the weights
   bool has_expert_scales = false;  // weights are multiplied by one number for each expert
   bool weighs_inputs = false;      // the weight multiplies what an expert reads, not what it gives
   bool operator==(const MoeSpec&) const = default;
@@ -140,7 +144,7 @@ struct KvLayout {
   int32_t head_dim = 0;
   KvType type = KvType::kBf16;
   StateLayout state{};
-  bool has_values = true;  // false: values are the beginnings of keys, and nothing else is kept
+  bool has_values = true;        // false: values are the beginnings of keys, and nothing else is kept
   std::vector<KvHeads> heads{};  // [n_layers] where layers differ, else empty
   bool operator==(const KvLayout&) const = default;
 

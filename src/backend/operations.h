@@ -38,6 +38,12 @@ struct AddTypes {
   const Weight* table = nullptr;
 };
 
+// dst: [T, D]; rows that began with a vector += its numbers from `first` on (DeepStack: Meng et al., 2024).
+struct AddVectors {
+  Activation dst{};
+  int32_t first = 0;
+};
+
 // dst, src: [T, D] (may be the same slot). [T, H * Dh] may be passed as [T * H, Dh] to normalise each head.
 struct Norm {
   Activation dst{}, src{};

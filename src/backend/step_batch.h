@@ -79,10 +79,12 @@ struct StepBatch {
   std::span<const StateSave> saves{};
   // Ascending; disjoint.
   std::span<const VisibleGroup> groups{};
-  // Rows that begin with a vector in place of their token's, ascending, and the vectors [vector_rows, D].
+  // Rows that begin with a vector in place of their token's, ascending, and the vectors: [vector_rows, D], or wider
+  // where later blocks add more of it (op::AddVectors).
   std::span<const int32_t> vector_rows{};
   std::span<const float> vectors{};
-  // [T, n_axes]: positions in time, height, width and so on, in place of `positions` where rotation wants them.
+  // [T, n_axes]: positions in time, height, width and so on, in place of `positions` where rotation wants them
+  // (RopeSpec::axes, all below n_axes).
   std::span<const int32_t> axes{};
   int32_t n_axes = 0;
   std::span<const AdapterUse> uses{};
@@ -100,11 +102,11 @@ struct StepBatch {
     const VisibleGroup* group = group_from(row);
     return group != nullptr && group->first_row <= row ? group : nullptr;
   }
-  // [D] that the row begins with, or nullptr.
-  const float* vector_of(int32_t row, int32_t n_cols) const {
+  // A row's vector, or nullptr. Its first D numbers are what the row begins with.
+  const float* vector_of(int32_t row) const {
     const auto at = std::lower_bound(vector_rows.begin(), vector_rows.end(), row);
     if (at == vector_rows.end() || *at != row) return nullptr;
-    return vectors.data() + (at - vector_rows.begin()) * n_cols;
+    return vectors.data() + static_cast<size_t>(at - vector_rows.begin()) * (vectors.size() / vector_rows.size());
   }
   // 0 or 1.
   static int32_t type_of(const SeqSlice& seq, int32_t row) {
@@ -112,6 +114,11 @@ struct StepBatch {
   }
   std::span<const AdapterUse> uses_of(const SeqSlice& seq) const {
     return uses.subspan(static_cast<size_t>(seq.first_use), static_cast<size_t>(seq.n_uses));
+  }
+  // The position that turns pair `pair` of a row. axes: RopeSpec::axes.
+  int32_t position_of(size_t row, std::span<const uint8_t> pair_axes, size_t pair) const {
+    if (n_axes == 0 || pair_axes.empty()) return positions[row];
+    return axes[row * static_cast<size_t>(n_axes) + pair_axes[pair]];
   }
   const SeqSlice& slice_of(int32_t row) const {
     return *std::prev(std::ranges::upper_bound(seqs, row, {}, &SeqSlice::first_row));

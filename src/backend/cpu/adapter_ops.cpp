@@ -68,13 +68,13 @@ void AdapterOps::adapt(const op::AdaptEmbedding& call) {
 }
 
 // next: where rows of tables are kept; what is left of it.
-float* AdapterOps::adapt_embedding(const op::AdaptEmbedding& call, const AdapterTable& table, const RowUses::Group& group,
-                               float* next) {
+float* AdapterOps::adapt_embedding(const op::AdaptEmbedding& call, const AdapterTable& table,
+                                   const RowUses::Group& group, float* next) {
   const CpuWeight& rows = own(*table.down);
   const float scale = group.use.scale;
   thin_rows_.clear();
   for (const int32_t row : group.rows) {
-    if (batch_.vector_of(row, call.dst.n_cols) != nullptr) continue;
+    if (batch_.vector_of(row) != nullptr) continue;
     float* dst = arena_.row(call.dst, row);
     rows.decode_row(batch_.tokens[static_cast<size_t>(row)], next);
     if (table.up != nullptr) {

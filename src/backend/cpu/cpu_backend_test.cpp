@@ -263,13 +263,35 @@ TEST(rope_tables, rows_depend_on_their_position_alone) {
   std::vector<int32_t> positions(100);
   for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(7 * i);
   tables.begin_step();
-  const cpu::RopeRows all = tables.rows(spec, positions, **pool);
+  StepBatch batch{.positions = positions};
+  const cpu::RopeRows all = tables.rows(spec, batch, **pool);
   const std::vector<float> wanted(all.sin + 40 * 32, all.sin + 41 * 32);
-  EXPECT_EQ(tables.rows(spec, positions, **pool).sin, all.sin);
+  EXPECT_EQ(tables.rows(spec, batch, **pool).sin, all.sin);
   tables.begin_step();
   const std::vector<int32_t> one{positions[40]};
-  const cpu::RopeRows alone = tables.rows(spec, one, **pool);
+  batch.positions = one;
+  const cpu::RopeRows alone = tables.rows(spec, batch, **pool);
   EXPECT_EQ(std::memcmp(alone.sin, wanted.data(), 32 * sizeof(float)), 0);
+}
+
+TEST(rope_tables, each_pair_turns_by_the_position_of_its_axis) {
+  const auto pool = platform::ThreadPool::start({.n_threads = 1});
+  RopeSpec spec;
+  spec.n_dims = 8;
+  cpu::RopeTables tables;
+  const std::vector<int32_t> positions = {11, 5, 9};
+  tables.begin_step();
+  const cpu::RopeRows plain = tables.rows(spec, {.positions = positions}, **pool);
+  const std::vector<float> wanted(plain.cos, plain.cos + 12);
+  spec.axes = {0, 2, 1, 0};
+  const std::vector<int32_t> axes = {11, 9, 5};
+  tables.begin_step();
+  const std::vector<int32_t> one = {3};
+  const cpu::RopeRows row = tables.rows(spec, {.positions = one, .axes = axes, .n_axes = 3}, **pool);
+  EXPECT_EQ(row.cos[0], wanted[0]);
+  EXPECT_EQ(row.cos[1], wanted[4 + 1]);
+  EXPECT_EQ(row.cos[2], wanted[8 + 2]);
+  EXPECT_EQ(row.cos[3], wanted[3]);
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ constexpr size_t n_floats(int32_t n) {
 }
 
 auto gate_function(const kernels::KernelTable& table, GateKind kind) {
-  const std::array functions = {table.silu_gate, table.gelu_gate,         table.gelu_erf_gate,
-                                table.relu_gate, table.relu_squared_gate, table.clamped_silu_gate,
+  const std::array functions = {table.silu_gate,    table.gelu_gate,         table.gelu_erf_gate,
+                                table.relu_gate,    table.relu_squared_gate, table.clamped_silu_gate,
                                 table.sigmoid_gate, table.product_gate};
   static_assert(functions.size() == kGateKinds);
   return functions[static_cast<size_t>(kind)];
@@ -75,7 +75,7 @@ void CpuOps::compute(const op::Embed& call) {
   const CpuWeight* weight = call.table == nullptr ? nullptr : &own(*call.table);
   for_rows(call.dst.n_rows, call.dst.n_cols * kDecodeNs, [&](int32_t i) {
     float* row = arena_.row(call.dst, i);
-    if (const float* vector = batch_.vector_of(i, call.dst.n_cols); call.takes_vectors && vector != nullptr) {
+    if (const float* vector = batch_.vector_of(i); call.takes_vectors && vector != nullptr) {
       std::memcpy(row, vector, n_floats(call.dst.n_cols));
       return;
     }
@@ -112,6 +112,15 @@ void CpuOps::compute(const op::AddTypes& call) {
   });
 }
 
+void CpuOps::compute(const op::AddVectors& call) {
+  for_rows(call.dst.n_rows, call.dst.n_cols * kDecodeNs, [&](int32_t i) {
+    const float* vector = batch_.vector_of(i);
+    if (vector == nullptr) return;
+    float* row = arena_.row(call.dst, i);
+    for (int32_t col = 0; col < call.dst.n_cols; ++col) row[col] += vector[call.first + col];
+  });
+}
+
 void CpuOps::compute(const op::Norm& call) {
   const float* gains = call.weights.gain == nullptr ? nullptr : own(*call.weights.gain).values();
   const float* biases = call.weights.bias == nullptr ? nullptr : own(*call.weights.bias).values();
@@ -131,7 +140,7 @@ void CpuOps::compute(const op::Norm& call) {
 
 void CpuOps::compute(const op::Rope& call) {
   if (call.spec->n_dims == 0) return;
-  const RopeRows rows = rope_tables_.rows(*call.spec, batch_.positions, pool_);
+  const RopeRows rows = rope_tables_.rows(*call.spec, batch_, pool_);
   const auto rotate = call.spec->pairs == RopePairs::kInterleaved ? table_.rope_interleaved : table_.rope_halves;
   const size_t half = static_cast<size_t>(call.spec->n_dims / 2);
   for_rows(call.x.n_rows, call.x.n_cols / kNormSpeed, [&](int32_t i) {

@@ -40,12 +40,11 @@ inline constexpr int64_t kCopySpeed = 3;  // from what another thread wrote
 inline constexpr int64_t kEncodeSpeed = 2;
 
 using kernels::kEncodings;
-inline constexpr RowKinds kKnownRows{.vectors = true, .groups = true, .adapters = true};  // what rows can be
+inline constexpr RowKinds kKnownRows{.vectors = true, .groups = true, .axes = true, .adapters = true};
 
 class CpuOps final : public Ops, public EncodedLinear {
  public:
-  // table and pool are borrowed.
-  CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool);
+  CpuOps(const kernels::KernelTable& table, platform::ThreadPool& pool);  // both are borrowed
 
   Result<void> reserve(const ArenaLayout& layout);
   // What reserve() will take.
@@ -65,6 +64,7 @@ class CpuOps final : public Ops, public EncodedLinear {
   void compute(const op::Embed& call);
   void compute(const op::AddPositions& call);
   void compute(const op::AddTypes& call);
+  void compute(const op::AddVectors& call);
   void compute(const op::Norm& call);
   void compute(const op::Linear& call);
   void compute(const op::Adapt& call) { adapter_ops_.adapt(call); }

@@ -1,13 +1,13 @@
 #pragma once
 // cos and sin of rotary position embeddings for the rows of a step, for every rotary spec that the model uses: computed
-// in double, rounded to f32, a function of the position alone. The first use of a spec in a step fills its table; later
-// layers find it.
+// in double, rounded to f32, a function of the row's positions alone. The first use of a spec in a step fills its
+// table; later layers find it.
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "backend/op_specs.h"
+#include "backend/step_batch.h"
 #include "platform/thread_pool.h"
 
 namespace candor::backend::cpu {
@@ -21,8 +21,8 @@ class RopeTables {
  public:
   // Forgets the rows of the step before.
   void begin_step() { ++step_; }
-  // positions: [T]. The result lives until the next begin_step().
-  RopeRows rows(const RopeSpec& spec, std::span<const int32_t> positions, platform::ThreadPool& pool);
+  // Of the batch's rows. The result lives until the next begin_step().
+  RopeRows rows(const RopeSpec& spec, const StepBatch& batch, platform::ThreadPool& pool);
 
  private:
   struct Table {

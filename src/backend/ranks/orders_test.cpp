@@ -46,9 +46,9 @@ TEST(orders, a_step_arrives_as_it_was) {
   EXPECT_EQ(step.uses, uses);
   ASSERT_NE(found.group_of(1), nullptr);
   EXPECT_EQ(found.group_of(2), nullptr);
-  ASSERT_NE(found.vector_of(1, 2), nullptr);
-  EXPECT_EQ(found.vector_of(1, 2)[1], 1.5f);
-  EXPECT_EQ(found.vector_of(0, 2), nullptr);
+  ASSERT_NE(found.vector_of(1), nullptr);
+  EXPECT_EQ(found.vector_of(1)[1], 1.5f);
+  EXPECT_EQ(found.vector_of(0), nullptr);
 }
 
 TEST(orders, an_arena_arrives_as_it_was) {

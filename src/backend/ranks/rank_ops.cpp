@@ -105,6 +105,11 @@ void RankOps::compute(const op::AddTypes& call) {
   if (rank_ == 0) inner_.ops().run(op::AddTypes{call.dst, rank_weight(*call.table).rows()});
 }
 
+void RankOps::compute(const op::AddVectors& call) {
+  make_whole(call.dst);
+  if (!is_lost_) inner_.ops().run(call);
+}
+
 // Of rows that are heads: each by itself.
 void RankOps::compute(const op::Norm& call) {
   const Slot& state = slot(call.src);

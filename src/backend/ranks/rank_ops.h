@@ -56,6 +56,7 @@ class RankOps final : public Ops {
   void compute(const op::Embed& call);
   void compute(const op::AddPositions& call);
   void compute(const op::AddTypes& call);
+  void compute(const op::AddVectors& call);
   void compute(const op::Norm& call);
   void compute(const op::Linear& call);
   void compute(const op::Adapt& call);

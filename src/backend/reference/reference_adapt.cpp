@@ -68,7 +68,7 @@ void ReferenceOps::adapt_token(const op::AdaptEmbedding& call, const AdapterTabl
 
 void ReferenceOps::compute(const op::AdaptEmbedding& call) {
   for (int32_t i = 0; i < call.dst.n_rows; ++i) {
-    if (batch_.vector_of(i, call.dst.n_cols) != nullptr) continue;
+    if (batch_.vector_of(i) != nullptr) continue;
     for (const AdapterUse& use : batch_.uses_of(batch_.slice_of(i))) {
       for (const AdapterTable& table : call.tables) {
         if (table.adapter == use.adapter) adapt_token(call, table, i, use.scale);

@@ -68,17 +68,18 @@ double gated(double up, GateKind kind) {
   return kind == GateKind::kClampedSilu ? std::clamp(up, -7.0, 7.0) + 1.0 : up;
 }
 
-// cos and sin of one position: [n_dims / 2] each, computed in double and rounded to f32.
+// cos and sin of a row's positions: [n_dims / 2] each, computed in double and rounded to f32.
 struct Rotation {
   std::vector<float> cosines;
   std::vector<float> sines;
 };
 
-Rotation rotation_at(int32_t position, std::span<const double> frequencies, double attention_factor) {
+Rotation rotation_of(const StepBatch& batch, int32_t row, std::span<const double> frequencies, const RopeSpec& spec) {
   Rotation rotation;
-  for (const double frequency : frequencies) {
-    rotation.cosines.push_back(static_cast<float>(std::cos(position * frequency) * attention_factor));
-    rotation.sines.push_back(static_cast<float>(std::sin(position * frequency) * attention_factor));
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    const double angle = batch.position_of(static_cast<size_t>(row), spec.axes, i) * frequencies[i];
+    rotation.cosines.push_back(static_cast<float>(std::cos(angle) * spec.attention_factor));
+    rotation.sines.push_back(static_cast<float>(std::sin(angle) * spec.attention_factor));
   }
   return rotation;
 }
@@ -159,7 +160,7 @@ void ReferenceOps::run(const Op& operation) {
 
 void ReferenceOps::compute(const op::Embed& call) {
   for (int32_t t = 0; t < call.dst.n_rows; ++t) {
-    if (const float* vector = batch_.vector_of(t, call.dst.n_cols); call.takes_vectors && vector != nullptr) {
+    if (const float* vector = batch_.vector_of(t); call.takes_vectors && vector != nullptr) {
       std::copy_n(vector, call.dst.n_cols, row(call.dst, t));
       continue;
     }
@@ -184,6 +185,15 @@ void ReferenceOps::compute(const op::AddTypes& call) {
       float* y = row(call.dst, t);
       for (int32_t i = 0; i < call.dst.n_cols; ++i) y[i] += src[i];
     }
+  }
+}
+
+void ReferenceOps::compute(const op::AddVectors& call) {
+  for (int32_t t = 0; t < call.dst.n_rows; ++t) {
+    const float* vector = batch_.vector_of(t);
+    if (vector == nullptr) continue;
+    float* y = row(call.dst, t);
+    for (int32_t i = 0; i < call.dst.n_cols; ++i) y[i] += vector[call.first + i];
   }
 }
 
@@ -229,8 +239,7 @@ void ReferenceOps::compute(const op::Linear& call) {
 void ReferenceOps::compute(const op::Rope& call) {
   const std::vector<double> frequencies = rope_frequencies(*call.spec);
   for (int32_t t = 0; t < call.x.n_rows; ++t) {
-    const Rotation rotation =
-        rotation_at(batch_.positions[static_cast<size_t>(t)], frequencies, call.spec->attention_factor);
+    const Rotation rotation = rotation_of(batch_, t, frequencies, *call.spec);
     for (int32_t head = 0; head < call.n_heads; ++head)
       rotate(row(call.x, t) + head * call.head_dim, rotation, call.spec->pairs);
   }

@@ -80,7 +80,7 @@ class ReferenceKv final : public KvStore {
 };
 
 // What rows can be.
-inline constexpr RowKinds kKnownRows{.vectors = true, .groups = true, .adapters = true};
+inline constexpr RowKinds kKnownRows{.vectors = true, .groups = true, .axes = true, .adapters = true};
 
 class ReferenceOps final : public Ops {
  public:
@@ -97,6 +97,7 @@ class ReferenceOps final : public Ops {
   void compute(const op::Embed& call);
   void compute(const op::AddPositions& call);
   void compute(const op::AddTypes& call);
+  void compute(const op::AddVectors& call);
   void compute(const op::Norm& call);
   void compute(const op::Linear& call);
   void compute(const op::Adapt& call);
@@ -128,8 +129,8 @@ class ReferenceOps final : public Ops {
   struct Plane {
     int32_t layer;
     int32_t kv_head;
-    double slope;       // of ALiBi
-    const float* sink;  // or nullptr
+    double slope;         // of ALiBi
+    const float* sink;    // or nullptr
     const float* biases;  // [2 * bias_reach + 1], or nullptr
   };
 
