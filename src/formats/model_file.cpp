@@ -164,6 +164,10 @@ Result<const std::vector<int64_t>*> meta_ints(const ModelFile& file, std::string
   return array_of<int64_t>(file, key, "array of integers");
 }
 
+Result<const std::vector<bool>*> meta_bools(const ModelFile& file, std::string_view key) {
+  return array_of<bool>(file, key, "array of bools");
+}
+
 Result<const std::vector<double>*> meta_floats(const ModelFile& file, std::string_view key) {
   return array_of<double>(file, key, "array of floats");
 }

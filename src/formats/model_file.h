@@ -86,6 +86,7 @@ Result<std::optional<std::string_view>> meta_string(const ModelFile& file, std::
 // nullptr when absent.
 Result<const std::vector<std::string_view>*> meta_strings(const ModelFile& file, std::string_view key);
 Result<const std::vector<int64_t>*> meta_ints(const ModelFile& file, std::string_view key);
+Result<const std::vector<bool>*> meta_bools(const ModelFile& file, std::string_view key);
 Result<const std::vector<double>*> meta_floats(const ModelFile& file, std::string_view key);
 // An absent key is an error too; the value must lie in [min, max].
 Result<int32_t> require_int(const ModelFile& file, std::string_view key, int64_t min, int64_t max);

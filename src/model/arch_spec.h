@@ -66,8 +66,8 @@ struct BlockSpec {
   bool has_attention = true;
   backend::DeltaSpec delta;
   backend::GateKind delta_gate = backend::GateKind::kSilu;  // of its normalised output
-  bool has_delta_parts = false;   // q, k and v of the delta rule are projected and convolved each by itself
-  float delta_epsilon = 0.0f;     // of the norm of its output; 0: that of the others
+  bool has_delta_parts = false;  // q, k and v of the delta rule are projected and convolved each by itself
+  float delta_epsilon = 0.0f;    // of the norm of its output; 0: that of the others
   backend::ConvSpec gated_conv;  // out(c * conv(b * x)), with b, c and x projected from the row
   backend::SsmSpec ssm;          // under silu of a gate, then a norm over each group where has_ssm_norm
   bool has_ssm_norm = true;
@@ -77,13 +77,13 @@ struct BlockSpec {
   bool is_gate_apart = false;  // that gate is projected by itself
   FfnSpec ffn;
   float residual_scale = 1.0f;
-  int32_t kv_block = -1;         // the block before it whose keys and values it reads; -1: it has its own
-  bool values_are_keys = false;  // v is what k is projected to, before its norm
-  bool has_value_norm = false;   // over each head, without gains
+  int32_t kv_block = -1;          // the block before it whose keys and values it reads; -1: it has its own
+  bool values_are_keys = false;   // v is what k is projected to, before its norm
+  bool has_value_norm = false;    // over each head, without gains
   bool norms_after_rope = false;  // qk_norm behind the rotation
   bool is_attn_bare = false;      // attention reads the stream without the norm that other blocks have
-  int32_t layer_dim = 0;         // of what the token has for this block (EmbedSpec), gated and added behind the rest
-  bool has_out_scale = false;    // the output is multiplied by one number
+  int32_t layer_dim = 0;          // of what the token has for this block (EmbedSpec), gated and added behind the rest
+  bool has_out_scale = false;     // the output is multiplied by one number
   bool joins_gate() const { return has_head_gate && !is_gate_apart; }
   bool shares_kv() const { return kv_block >= 0; }
   bool has_delta() const { return delta.n_v_heads > 0; }
@@ -117,8 +117,8 @@ struct EmbedSpec {
 };
 
 struct HeadSpec {
-  bool is_absent = false;  // what comes out are hidden states: no row has logits
-  bool tied = false;  // the embedding table is the output projection
+  bool is_absent = false;     // what comes out are hidden states: no row has logits
+  bool tied = false;          // the embedding table is the output projection
   int32_t n_first = 0;        // logits of the first so many tokens alone, a multiple of 16; 0: of all
   bool is_own = true;         // false: the output projection is that of the model that this is a head of
   bool is_of_masked = false;  // it guesses masked words: behind a layer, an exact GELU and a LayerNorm of its own
@@ -139,16 +139,17 @@ struct ArchSpec {
   int32_t dim = 0;
   int32_t vocab = 0;
   int32_t max_positions = 0;
-  ShortContext short_context;   // that may be served: fit_context()
-  bool is_short = false;        // it is served
+  ShortContext short_context;  // that may be served: fit_context()
+  bool is_short = false;       // it is served
   EmbedSpec embed;
   std::vector<BlockSpec> blocks;
-  int32_t first_block = 0;          // the number of blocks.front() in the file
-  int32_t n_prediction_blocks = 0;  // behind them in the file: multi-token prediction (model/prediction.h)
+  int32_t first_block = 0;                 // the number of blocks.front() in the file
+  int32_t n_prediction_blocks = 0;         // behind them in the file: multi-token prediction (model/prediction.h)
   bool has_layer_norm_prediction = false;  // whose last norm is a LayerNorm
   backend::NormSpec final_norm;
   bool has_final_norm = true;
   HeadSpec head;
+  int32_t n_deep = 0;  // behind each of the first so many blocks, rows that began with a vector get more of it
   bool is_bidirectional = false;  // every row of a text sees all of its rows, which one step computes
   bool operator==(const ArchSpec&) const = default;
 };

@@ -41,6 +41,8 @@ std::string scaling_text(const backend::RopeSpec& rope) {
   if (rope.scaling == backend::RopeScaling::kLlama3) {
     text += fmt::format(" frequency factors {} {}", rope.low_freq_factor, rope.high_freq_factor);
   }
+  for (size_t i = 0; i < rope.axes.size(); ++i) text += fmt::format("{}{}", i == 0 ? " axes " : "", rope.axes[i]);
+  if (!rope.own_frequencies.empty()) text += fmt::format(" {} frequencies of its own", rope.own_frequencies.size());
   if (!rope.frequency_factors.empty()) text += fmt::format(" with {} factors", rope.frequency_factors.size());
   return text;
 }
@@ -168,11 +170,12 @@ std::string to_text(const ArchSpec& spec) {
       fmt::format("family: {}\nembedding: {} wide, scale {}\nvocabulary: {} tokens\ncontext: {} positions\n",
                   spec.family, spec.dim, spec.embed.scale, spec.vocab, spec.max_positions);
   if (spec.short_context.positions != 0) {
-    text += spec.is_short ? fmt::format("rotary factors: those of contexts up to {} positions\n",
-                                        spec.short_context.positions)
-                          : fmt::format("rotary factors: those of contexts above {0} positions; -c {0} takes the others\n",
-                                        spec.short_context.positions);
+    text += spec.is_short
+                ? fmt::format("rotary factors: those of contexts up to {} positions\n", spec.short_context.positions)
+                : fmt::format("rotary factors: those of contexts above {0} positions; -c {0} takes the others\n",
+                              spec.short_context.positions);
   }
+  if (spec.n_deep > 0) text += fmt::format("images: also behind the first {} blocks\n", spec.n_deep);
   if (spec.embed.has_positions) text += "positions: a table\n";
   if (spec.embed.n_types != 0) text += fmt::format("types: a table of {}\n", spec.embed.n_types);
   if (spec.is_bidirectional) text += "reads a text as a whole: every token sees all others\n";

@@ -242,6 +242,37 @@ Result<backend::RopeSpec> read_rope(const Hparams& hparams, int32_t head_dim) {
   return rope;
 }
 
+Result<void> read_rope_axes(const Hparams& hparams, bool are_interleaved, backend::RopeSpec& rope) {
+  const std::string key = hparams.key("rope.dimension_sections");
+  CANDOR_ASSIGN(const std::vector<int64_t>* sections, formats::meta_ints(hparams.file(), key));
+  if (sections == nullptr) return {};
+  const auto n_pairs = static_cast<int64_t>(rope.n_dims / 2);
+  constexpr size_t kAxes = 3;
+  int64_t total = 0;
+  for (size_t i = 0; i < sections->size(); ++i) {
+    const int64_t n = (*sections)[i];
+    if (n < 0 || n > n_pairs || (i >= kAxes && n != 0)) total = -1;
+    if (total >= 0) total += n;
+  }
+  if (sections->size() < kAxes || total != n_pairs) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("metadata key \"{}\": expected three numbers (time, height, width) "
+                            "that are {} together",
+                            key, n_pairs));
+  }
+  for (int64_t pair = 0; pair < n_pairs; ++pair) {
+    const auto turn = static_cast<size_t>(pair % 3);
+    uint8_t axis = 0;
+    if (are_interleaved) {
+      axis = turn > 0 && pair < 3 * (*sections)[turn] ? static_cast<uint8_t>(turn) : uint8_t{0};
+    } else {
+      axis = pair < (*sections)[0] ? uint8_t{0} : pair < (*sections)[0] + (*sections)[1] ? uint8_t{1} : uint8_t{2};
+    }
+    rope.axes.push_back(axis);
+  }
+  return {};
+}
+
 Result<std::vector<float>> read_frequency_factors(const formats::ModelFile& file, std::string_view name,
                                                   int32_t n_dims) {
   const TensorView* tensor = file.find(name);

@@ -66,6 +66,10 @@ Result<backend::AttnSpec> read_attention_of_some(const Hparams& hparams, int32_t
 // Rotation of heads of head_dim: base, rotated dimensions, scaling, and the file's "rope_freqs.weight".
 Result<backend::RopeSpec> read_rope(const Hparams& hparams, int32_t head_dim);
 
+// Which of a row's positions turns each pair (RopeSpec::axes): from "rope.dimension_sections", pairs by time, height
+// and width; by turns where they are interleaved, else one after another. Nothing where the key is absent.
+Result<void> read_rope_axes(const Hparams& hparams, bool are_interleaved, backend::RopeSpec& rope);
+
 // The divisors of each pair's frequency that a file keeps as a tensor; empty where it is absent.
 Result<std::vector<float>> read_frequency_factors(const formats::ModelFile& file, std::string_view name,
                                                   int32_t n_dims);

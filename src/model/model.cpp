@@ -115,6 +115,21 @@ Result<std::unique_ptr<Model>> Model::load_head(const formats::ModelFile& file, 
   return head;
 }
 
+Result<std::unique_ptr<Model>> Model::load_part(const formats::ModelFile& file, const Family& family, ArchSpec arch,
+                                                backend::Backend& backend) {
+  std::unique_ptr<Model> part(new Model(backend, std::move(arch)));
+  CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_tensors(file, family, part->spec_));
+  Contents contents(file);
+  CANDOR_ASSIGN(part->weights_, upload_weights(bindings, {file, part->spec_, backend, contents}, {}));
+  part->outer_ = part->weights_.get();
+  part->weight_bytes_ = model::weight_bytes(*part->weights_);
+  part->n_parameters_ = count_parameters(bindings);
+  CANDOR_ASSIGN(part->hash_, contents.fingerprint(part->spec_));
+  CANDOR_TRY(file.check_intact());
+  CANDOR_ASSIGN(part->number_, backend.add_model(part->hash_));
+  return part;
+}
+
 backend::KvLayout Model::kv_layout(KvType type) const {
   return model::kv_layout(spec_, type);
 }
@@ -164,6 +179,12 @@ Result<ModelPlan> plan_model(const formats::ModelFile& file, const backend::Back
   return plan;
 }
 
+Result<uint64_t> planned_part_bytes(const formats::ModelFile& file, const Family& family, const ArchSpec& arch,
+                                    const backend::Backend& backend) {
+  CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_tensors(file, family, arch));
+  return upload_bytes(bindings, arch, backend);
+}
+
 Result<ModelPlan> plan_head(const formats::ModelFile& file, const ArchSpec& model, const backend::Backend& backend) {
   ModelPlan plan;
   CANDOR_ASSIGN(plan.spec, prediction_arch(file, model));
@@ -192,6 +213,7 @@ backend::StepTicket Model::launch_blocks(int32_t first, int32_t end, const backe
       ops.run(op::Columns{act.layer_input, layer_inputs(batch.n_rows()), layer * block.layer_dim});
     }
     run_block(ops, block, weights_->blocks[place], act, memory_layers(spec_, place));
+    if (layer < spec_.n_deep && !batch.vector_rows.empty()) ops.run(op::AddVectors{x, (layer + 1) * spec_.dim});
   }
   if (static_cast<size_t>(end) == spec_.blocks.size()) run_head(ops, x, checked_cast<int32_t>(batch.out_rows.size()));
   return backend_.end_step();
@@ -219,6 +241,10 @@ backend::RowsView Model::hidden(int32_t n_out) const {
 
 backend::RowsView Model::all_rows(int32_t n_rows) const {
   return backend_.read_rows({spec_.has_final_norm ? Slot::kH : Slot::kX, n_rows, spec_.dim});
+}
+
+backend::RowsView Model::stream_rows(int32_t n_rows) const {
+  return backend_.read_rows({Slot::kX, n_rows, spec_.dim});
 }
 
 std::string Model::broken_part(const backend::StepBatch& batch, backend::KvStore& kv) {

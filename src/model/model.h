@@ -22,6 +22,7 @@
 namespace candor::model {
 
 struct ModelWeights;  // model/weights.h
+struct Family;        // model/families/families.h
 class Adapter;        // model/adapter/adapter.h
 class AdapterFile;
 class AdaptedOps;
@@ -64,6 +65,10 @@ Result<ModelPlan> plan_head(const formats::ModelFile& file, const ArchSpec& mode
 // model's own limit).
 backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_t max_out_rows, int32_t max_positions);
 
+// Memory of the weights of a part of a model (Model::load_part).
+Result<uint64_t> planned_part_bytes(const formats::ModelFile& file, const Family& family, const ArchSpec& arch,
+                                    const backend::Backend& backend);
+
 class Model {
  public:
   // Binds every tensor of the file to its role (or lists it as ignored; an unknown tensor is an error) and uploads it.
@@ -72,6 +77,10 @@ class Model {
   // The head in the file for that model, whose embedding and output matrix it uses: arch as prediction_arch() says.
   // The model outlives it.
   static Result<std::unique_ptr<Model>> load_head(const formats::ModelFile& file, ArchSpec arch, const Model& model,
+                                                  backend::Backend& backend);
+  // Blocks over rows that begin with vectors, and perhaps a last norm: all of the file's tensors, under the family's
+  // names.
+  static Result<std::unique_ptr<Model>> load_part(const formats::ModelFile& file, const Family& family, ArchSpec arch,
                                                   backend::Backend& backend);
   ~Model();
   Model(const Model&) = delete;
@@ -111,6 +120,8 @@ class Model {
   // The same of every row, where keep_rows() came before the step.
   void keep_rows() { keeps_rows_ = true; }
   backend::RowsView all_rows(int32_t n_rows) const;
+  // Of every row, as the last block that was launched left it.
+  backend::RowsView stream_rows(int32_t n_rows) const;
 
  private:
   Model(backend::Backend& backend, ArchSpec spec);

@@ -121,7 +121,8 @@ void make_golden(const fs::path& stored, const fs::path& folder) {
   fs::create_directories(folder);
   copy_files(stored, folder);
   for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
-    if (!fs::exists(folder / name)) write_bytes(folder / name, read_bytes(stored.parent_path() / "llama" / name));
+    const bool is_shared = !fs::exists(folder / name) && fs::exists(stored.parent_path() / "llama" / name);
+    if (is_shared) write_bytes(folder / name, read_bytes(stored.parent_path() / "llama" / name));
   }
   if (fs::exists(stored / "tensors.json")) write_weights(stored / "tensors.json", folder / "model.safetensors");
   if (fs::exists(stored / "gguf.head")) write_gguf_file(stored, folder);

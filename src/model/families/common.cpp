@@ -67,8 +67,7 @@ Result<backend::MoeSpec> read_moe(const Hparams& hparams, bool has_shared) {
 Result<void> add_experts_and_shared(const Hparams& hparams, ArchSpec& spec) {
   CANDOR_ASSIGN(const backend::MoeSpec moe, read_moe(hparams, true));
   CANDOR_ASSIGN(const int32_t ffn_dim, hparams.require_int("expert_feed_forward_length", {1, kMaxWidth}));
-  CANDOR_ASSIGN(const int32_t shared_dim,
-                hparams.require_int("expert_shared_feed_forward_length", {1, kMaxWidth}));
+  CANDOR_ASSIGN(const int32_t shared_dim, hparams.require_int("expert_shared_feed_forward_length", {1, kMaxWidth}));
   CANDOR_ASSIGN(const std::vector<bool> is_dense, read_dense_blocks(hparams, spec.blocks.size()));
   for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
     if (is_dense[layer]) continue;
@@ -91,9 +90,10 @@ Result<std::vector<bool>> read_dense_blocks(const Hparams& hparams, size_t n_lay
   if (value == nullptr) return std::vector<bool>(n_layers, false);
   const auto* array = std::get_if<formats::MetaArray>(value);
   const auto* flags = array == nullptr ? nullptr : std::get_if<std::vector<bool>>(array);
-  if (flags != nullptr && flags->size() >= n_layers) return std::vector<bool>(flags->begin(), flags->begin() + static_cast<std::ptrdiff_t>(n_layers));
-  return fail(ErrorKind::kInvalidInput,
-              fmt::format("metadata key \"{}\": expected {} flags, one for each block", hparams.key(kDenseKey), n_layers));
+  if (flags != nullptr && flags->size() >= n_layers)
+    return std::vector<bool>(flags->begin(), flags->begin() + static_cast<std::ptrdiff_t>(n_layers));
+  return fail(ErrorKind::kInvalidInput, fmt::format("metadata key \"{}\": expected {} flags, one for each block",
+                                                    hparams.key(kDenseKey), n_layers));
 }
 
 Result<void> read_hub_dense_blocks(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
@@ -168,6 +168,20 @@ Result<std::vector<bool>> read_window_pattern(const Hparams& hparams, int32_t n_
   flags.reserve(static_cast<size_t>(n_layers));
   for (int32_t layer = 0; layer < n_layers; ++layer) flags.push_back((layer + 1) % pattern != 0);
   return flags;
+}
+
+Result<void> read_hub_sections(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  const nlohmann::json sections = config.rope().value("mrope_section", nlohmann::json());
+  if (sections.is_null()) return {};
+  std::vector<int64_t> numbers;
+  for (const nlohmann::json& number : sections) {
+    if (number.is_number_integer()) numbers.push_back(number.get<int64_t>());
+  }
+  if (!sections.is_array() || numbers.size() != 3) {
+    return config.bad("rope_parameters", config.rope(), "three whole numbers as \"mrope_section\"");
+  }
+  metadata.add(std::string(prefix) + ".rope.dimension_sections", formats::MetaArray(std::move(numbers)));
+  return {};
 }
 
 }  // namespace candor::model

@@ -39,6 +39,9 @@ Result<std::vector<bool>> read_dense_blocks(const Hparams& hparams, size_t n_lay
 Result<void> read_hub_dense_blocks(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata);
 void write_hub_dense_blocks(const ArchSpec& spec, nlohmann::ordered_json& config);
 
+// "rope.dimension_sections" from rope_parameters' "mrope_section", where it is.
+Result<void> read_hub_sections(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata);
+
 // The same with a shared expert under a sigmoid, in every block of the spec that is not dense.
 Result<void> add_experts_and_shared(const Hparams& hparams, ArchSpec& spec);
 

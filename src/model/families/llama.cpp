@@ -1,7 +1,7 @@
-// Llama 1 to 3, and the many models that kept their shape (Mistral 7B, TinyLlama, Yi, SmolLM, InternLM 3, Helium): pre-norm
-// blocks of RMS norms, grouped-query attention with interleaved rotary pairs, and a SiLU-gated feed-forward. Touvron et
-// al., 2023. With experts it is Mixtral (Jiang et al., 2024); with a window, Mistral (Jiang et al., 2023), and with one
-// in some blocks Ministral (Mistral AI, 2024) and CWM (FAIR, 2025).
+// Llama 1 to 3, and the many models that kept their shape (Mistral 7B, TinyLlama, Yi, SmolLM, InternLM 3, Helium):
+// pre-norm blocks of RMS norms, grouped-query attention with interleaved rotary pairs, and a SiLU-gated feed-forward.
+// Touvron et al., 2023. With experts it is Mixtral (Jiang et al., 2024); with a window, Mistral (Jiang et al., 2023),
+// and with one in some blocks Ministral (Mistral AI, 2024) and CWM (FAIR, 2025).
 
 #include <fmt/format.h>
 
@@ -42,12 +42,15 @@ bool is_mixed(const ArchSpec& spec) {
 constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
                                         "model.multi_modal_projector."};
 constexpr HubOuter kMistralOuter[] = {{"mistral3", kImages, "images"}};
+constexpr std::string_view kVision[] = {"model.vision_model.", "model.connector."};
+constexpr HubOuter kLlamaOuter[] = {{"idefics3", kVision, "images"}, {"smolvlm", kVision, "images"}};
 constexpr HubForm kHub[] = {
     {.model_type = "llama",
      .architecture = "LlamaForCausalLM",
      .activation = "silu",
      .tensors = kHubBiased,
      .ignored = kHubIgnored,
+     .outer = kLlamaOuter,
      .flags = kBiasFlags},
     {.model_type = "mistral",
      .architecture = "MistralForCausalLM",

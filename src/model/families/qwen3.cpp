@@ -1,7 +1,12 @@
 // Qwen3 and Qwen3-MoE: RMS norms over each head of Q and K, rotary pairs in halves; with experts, a router in every
-// block. Yang et al., 2025.
+// block. Yang et al., 2025. Qwen3-VL's text: rotary pairs of time, height and width by turns, and images that also
+// enter behind the first blocks. Bai et al., "Qwen3-VL", 2025.
 
+#include <nlohmann/json.hpp>
+
+#include "formats/meta_list.h"
 #include "model/families/common.h"
+#include "model/hub/hub_outer.h"
 
 namespace candor::model {
 namespace qwen3 {
@@ -27,6 +32,36 @@ constexpr HubForm kMoeHub[] = {{.model_type = "qwen3_moe",
                                 .write = write_hub_dense_blocks,
                                 .flags = kAttnBiasFlag}};
 
+Result<void> read_vl_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  CANDOR_TRY(read_hub_sections(config, prefix, metadata));
+  CANDOR_ASSIGN(const uint64_t n_deep, stated_count(config, kDeepKey));
+  metadata.add(std::string(prefix) + ".n_deepstack_layers", n_deep);
+  return {};
+}
+Result<void> read_vl_moe_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  CANDOR_TRY(read_vl_hub(config, prefix, metadata));
+  return read_hub_dense_blocks(config, prefix, metadata);
+}
+constexpr std::string_view kImages[] = {"model.visual."};
+constexpr HubOuter kVlOuter[] = {{"qwen3_vl", kImages, "images"}};
+constexpr HubOuter kVlMoeOuter[] = {{"qwen3_vl_moe", kImages, "images"}};
+constexpr HubForm kVlHub[] = {{.model_type = "qwen3_vl_text",
+                               .architecture = "Qwen3VLTextModel",
+                               .activation = "silu",
+                               .tensors = kHubDenseTensors,
+                               .read = read_vl_hub,
+                               .suits = suits_none,
+                               .outer = kVlOuter,
+                               .flags = kAttnBiasFlag}};
+constexpr HubForm kVlMoeHub[] = {{.model_type = "qwen3_vl_moe_text",
+                                  .architecture = "Qwen3VLMoeTextModel",
+                                  .activation = "silu",
+                                  .tensors = kHubMoeTensors,
+                                  .read = read_vl_moe_hub,
+                                  .suits = suits_none,
+                                  .outer = kVlMoeOuter,
+                                  .flags = kAttnBiasFlag}};
+
 Result<ArchSpec> read_shared(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
   CANDOR_TRY(drop_windows(hparams, spec));
@@ -41,8 +76,20 @@ Result<ArchSpec> read_dense(const formats::ModelFile& file) {
   return read_shared(Hparams(file, "qwen3"));
 }
 
-Result<ArchSpec> read_experts(const formats::ModelFile& file) {
-  const Hparams hparams(file, "qwen3moe");
+Result<ArchSpec> add_images(const Hparams& hparams, ArchSpec spec) {
+  for (BlockSpec& block : spec.blocks) CANDOR_TRY(read_rope_axes(hparams, true, block.attn.rope));
+  CANDOR_ASSIGN(spec.n_deep, hparams.int_or("n_deepstack_layers", 0, {0, static_cast<int64_t>(spec.blocks.size())}));
+  return spec;
+}
+
+Result<ArchSpec> read_vl(const formats::ModelFile& file) {
+  const Hparams hparams(file, "qwen3vl");
+  CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams));
+  return add_images(hparams, std::move(spec));
+}
+
+Result<ArchSpec> read_experts_named(const formats::ModelFile& file, std::string_view name) {
+  const Hparams hparams(file, name);
   CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams));
   CANDOR_ASSIGN(const backend::MoeSpec moe, read_moe(hparams));
   CANDOR_ASSIGN(const int32_t ffn_dim, hparams.require_int("expert_feed_forward_length", {1, kMaxWidth}));
@@ -53,6 +100,15 @@ Result<ArchSpec> read_experts(const formats::ModelFile& file) {
     spec.blocks[layer].ffn.moe = moe;
   }
   return spec;
+}
+
+Result<ArchSpec> read_experts(const formats::ModelFile& file) {
+  return read_experts_named(file, "qwen3moe");
+}
+
+Result<ArchSpec> read_vl_experts(const formats::ModelFile& file) {
+  CANDOR_ASSIGN(ArchSpec spec, read_experts_named(file, "qwen3vlmoe"));
+  return add_images(Hparams(file, "qwen3vlmoe"), std::move(spec));
 }
 
 }  // namespace
@@ -66,6 +122,16 @@ Family qwen3_family() {
 Family qwen3moe_family() {
   using namespace qwen3;
   return {"qwen3moe", read_experts, kMoeModelTensors, {}, kMoeHub};
+}
+
+Family qwen3vl_family() {
+  using namespace qwen3;
+  return {"qwen3vl", read_vl, kDenseTensors, {}, kVlHub};
+}
+
+Family qwen3vlmoe_family() {
+  using namespace qwen3;
+  return {"qwen3vlmoe", read_vl_experts, kMoeModelTensors, {}, kVlMoeHub};
 }
 
 }  // namespace candor::model

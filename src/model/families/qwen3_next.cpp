@@ -33,7 +33,7 @@ constexpr std::array kNorms = {
     TensorName{kFfnNorm, "blk.*.post_attention_norm.weight"},
 };
 constexpr std::array kDelta = {
-    TensorName{kDeltaQkv, "blk.*.attn_qkv.weight"},   TensorName{kDeltaGate, "blk.*.attn_gate.weight"},
+    TensorName{kDeltaQkv, "blk.*.attn_qkv.weight"},    TensorName{kDeltaGate, "blk.*.attn_gate.weight"},
     TensorName{kDeltaTaps, "blk.*.ssm_conv1d.weight"}, TensorName{kDeltaRate, "blk.*.ssm_a"},
     TensorName{kDeltaBias, "blk.*.ssm_dt.bias"},       TensorName{kDeltaNorm, "blk.*.ssm_norm.weight"},
     TensorName{kDeltaOut, "blk.*.ssm_out.weight"},
@@ -112,6 +112,7 @@ Result<void> read_kinds(const HubConfig& config, std::string_view prefix, format
 
 Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   CANDOR_TRY(read_hub_delta(config, prefix, metadata));
+  CANDOR_TRY(read_hub_sections(config, prefix, metadata));
   return read_kinds(config, prefix, metadata);
 }
 
@@ -127,6 +128,10 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   config["rope_parameters"] = {{"rope_type", "default"},
                                {"rope_theta", attn.rope.base},
                                {"partial_rotary_factor", static_cast<double>(attn.rope.n_dims) / attn.head_dim}};
+  if (attn.rope.axes.empty()) return;
+  const auto n_of = [&](uint8_t axis) { return std::ranges::count(attn.rope.axes, axis); };
+  config["rope_parameters"]["mrope_section"] = {n_of(0), n_of(1), n_of(2)};
+  config["rope_parameters"]["mrope_interleaved"] = true;
 }
 
 Result<void> read_hub_next(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
@@ -200,6 +205,7 @@ Result<ArchSpec> read_shared(const Hparams& hparams, backend::KeyHeads key_heads
   for (size_t layer = 0; layer < spec.blocks.size(); ++layer) {
     BlockSpec& block = spec.blocks[layer];
     block.attn.rope.pairs = backend::RopePairs::kHalves;
+    CANDOR_TRY(read_rope_axes(hparams, true, block.attn.rope));
     block.qk_norm = QkNorm::kHeads;
     block.has_head_gate = true;
     block.has_attention = !is_recurrent[layer];

@@ -17,6 +17,7 @@ struct Stem {
   std::string_view here;
 };
 constexpr Stem kStems[] = {{"model.language_model.", "model."},
+                           {"model.text_model.", "model."},
                            {"language_model.model.", "model."},
                            {"language_model.lm_head.", "lm_head."}};
 
@@ -31,6 +32,11 @@ Result<json> text_config_of(const json& config, std::string_view name) {
   for (const char* key : {"tie_word_embeddings", "quantization_config"}) {
     const auto value = config.find(key);
     if (value != config.end() && !value->is_null()) own[key] = *value;
+  }
+  const auto vision = config.find("vision_config");
+  if (vision == config.end() || !vision->is_object()) return own;
+  if (const auto deep = vision->find("deepstack_visual_indexes"); deep != vision->end() && deep->is_array() && !deep->empty()) {
+    own[kDeepKey] = deep->size();
   }
   return own;
 }
@@ -57,8 +63,8 @@ std::string_view missing_stem(const HubForm& form, std::span<const formats::safe
 
 std::string with_stem(std::string_view name, std::string_view stem, const HubForm& form) {
   const auto is_name = [name](std::string_view pattern) { return match_name(pattern, name).has_value(); };
-  const bool is_known = std::ranges::any_of(form.tensors, is_name, &HubTensor::hub) ||
-                        std::ranges::any_of(form.ignored, is_name);
+  const bool is_known =
+      std::ranges::any_of(form.tensors, is_name, &HubTensor::hub) || std::ranges::any_of(form.ignored, is_name);
   return is_known ? std::string(name) : std::string(stem).append(name);
 }
 

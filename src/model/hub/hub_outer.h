@@ -15,6 +15,10 @@
 
 namespace candor::model {
 
+// In text_config, how many of the first blocks get more of an image: the number of "vision_config"'s
+// "deepstack_visual_indexes".
+inline constexpr const char* kDeepKey = "n_deepstack_layers";
+
 // config's "text_config", with what the whole says of tied heads and of how weights are packed. name: of the file, for
 // errors.
 Result<nlohmann::json> text_config_of(const nlohmann::json& config, std::string_view name);
