@@ -1,0 +1,307 @@
+#include "vision/encoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "backend/step_batch.h"
+#include "model/families/families.h"
+#include "vision/families.h"
+#include "vision/families/common.h"
+
+namespace candor::vision {
+namespace {
+
+// Keys and values stay as they are: a tile's are needed once.
+constexpr KvType kKvType = KvType::kF32;
+// Of a tile, that there is room for at once; larger ones make more.
+constexpr int32_t kUsualPatches = 4096;
+
+int32_t n_blocks_of(int32_t n_patches) {
+  return (n_patches + backend::kBlockTokens - 1) / backend::kBlockTokens;
+}
+
+std::vector<const RowLayersSpec*> layers_of(const VisionSpec& spec) {
+  std::vector<const RowLayersSpec*> all = {&spec.entry, &spec.projector};
+  for (const DeepTap& tap : spec.taps) all.push_back(&tap.projector);
+  return all;
+}
+
+backend::ArenaLayout arena_of(const VisionSpec& spec, int32_t n_patches) {
+  backend::ArenaLayout all = model::arena_layout(spec.tower, n_patches, 1, n_patches);
+  for (const RowLayersSpec* layers : layers_of(spec)) {
+    const backend::ArenaLayout own = RowLayers::arena_layout(*layers, n_patches);
+    for (size_t slot = 0; slot < own.slot_cols.size(); ++slot) {
+      all.slot_cols[slot] = std::max(all.slot_cols[slot], own.slot_cols[slot]);
+    }
+    all.max_input_cols = std::max(all.max_input_cols, own.max_input_cols);
+    all.max_positions = std::max(all.max_positions, own.max_positions);
+  }
+  return all;
+}
+
+// The tensors of the tower's blocks alone.
+class BlocksOf final : public formats::ModelFile {
+ public:
+  explicit BlocksOf(const formats::ModelFile& file) : file_(file) {
+    for (const TensorView& tensor : file.tensors()) {
+      if (tensor.name.starts_with("v.blk.") || tensor.name.starts_with("v.post_ln.")) tensors_.push_back(tensor);
+    }
+  }
+  const formats::FileInfo& info() const override { return file_.info(); }
+  std::span<const formats::MetaEntry> metadata() const override { return file_.metadata(); }
+  std::span<const TensorView> tensors() const override { return tensors_; }
+  const formats::MetaValue* meta(std::string_view key) const override { return file_.meta(key); }
+  const TensorView* find(std::string_view name) const override { return file_.find(name); }
+  Result<void> check_intact() const override { return file_.check_intact(); }
+
+ private:
+  const formats::ModelFile& file_;
+  std::vector<TensorView> tensors_;
+};
+
+Result<std::vector<float>> read_positions(const formats::ModelFile& file, const VisionSpec& spec) {
+  const TensorView* table = file.find(spec.positions.table);
+  const Shape expected{2, {int64_t{spec.positions.side} * spec.positions.side, spec.tower.dim}};
+  if (table == nullptr || table->shape != expected) {
+    return fail(
+        ErrorKind::kInvalidInput,
+        fmt::format("tensor \"{}\" {}; expected {}", spec.positions.table,
+                    table == nullptr ? "is missing" : "has shape " + to_string(table->shape), to_string(expected)));
+  }
+  std::vector<float> values(static_cast<size_t>(table->shape.n_elements()));
+  decode_rows(*table, values.data());
+  return values;
+}
+
+// Tensors that nobody reads would change what comes out.
+Result<void> refuse_unread(const formats::ModelFile& file, const VisionSpec& spec) {
+  const auto is_read = [&](const TensorView& tensor) {
+    if (tensor.name.starts_with("v.blk.") || tensor.name.starts_with("v.post_ln.")) return true;
+    if (tensor.name == spec.positions.table) return true;
+    for (const RowLayersSpec* layers : layers_of(spec)) {
+      for (const RowLayer& layer : layers->layers) {
+        if (tensor.name == layer.weight || tensor.name == layer.bias) return true;
+      }
+    }
+    return false;
+  };
+  const auto odd = std::ranges::find_if_not(file.tensors(), is_read);
+  if (odd == file.tensors().end()) return {};
+  return fail(ErrorKind::kUnsupported, fmt::format("tensor \"{}\" {} has no place in a tower of {}", odd->name,
+                                                   to_string(odd->shape), spec.family));
+}
+
+}  // namespace
+
+Result<VisionSpec> read_vision(const formats::ModelFile& file, const model::ArchSpec& text) {
+  CANDOR_ASSIGN(const VisionFamily* family, family_of(file));
+  CANDOR_ASSIGN(VisionSpec spec, family->read(file));
+  CANDOR_TRY(refuse_unread(file, spec));
+  for (const RowLayersSpec* layers : layers_of(spec)) {
+    if (layers == &spec.entry || layers->n_out() == text.dim) continue;
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("the images' rows are {} wide, and the model's {}: the tower is another model's",
+                            layers->n_out(), text.dim));
+  }
+  if (most_rows(spec) < 1) {
+    return fail(ErrorKind::kInvalidInput, fmt::format("{} x {} rows become one, and a tile has {}: an image has no row",
+                                                      spec.regroup.n, spec.regroup.n, spec.max_patches));
+  }
+  if (spec.n_deep() == text.n_deep) return spec;
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("images enter behind {} blocks of the model, and the tower is for {}: "
+                          "it is another model's",
+                          text.n_deep, spec.n_deep()));
+}
+
+Result<uint64_t> planned_bytes(const formats::ModelFile& file, const VisionSpec& spec,
+                               const backend::Backend& backend) {
+  CANDOR_ASSIGN(uint64_t total, model::planned_part_bytes(BlocksOf(file), tower_family(), spec.tower, backend));
+  for (const RowLayersSpec* layers : layers_of(spec)) {
+    CANDOR_ASSIGN(const uint64_t n_bytes, RowLayers::planned_bytes(file, *layers, backend));
+    total += n_bytes;
+  }
+  const auto block = static_cast<uint64_t>(backend.kv_block_bytes(model::kv_layout(spec.tower, kKvType)));
+  const int32_t n_patches = std::min(spec.max_patches, kUsualPatches);
+  return total + block * static_cast<uint64_t>(n_blocks_of(n_patches)) + backend.arena_bytes(arena_of(spec, n_patches));
+}
+
+Encoder::Encoder(VisionSpec spec, std::unique_ptr<backend::Backend> backend)
+    : spec_(std::move(spec)), backend_(std::move(backend)) {}
+Encoder::~Encoder() = default;
+
+Result<std::unique_ptr<Encoder>> Encoder::load(const formats::ModelFile& file, VisionSpec spec,
+                                               std::unique_ptr<backend::Backend> backend) {
+  std::unique_ptr<Encoder> encoder(new Encoder(std::move(spec), std::move(backend)));
+  const VisionSpec& what = encoder->spec_;
+  backend::Backend& where = *encoder->backend_;
+  CANDOR_ASSIGN(encoder->tower_, model::Model::load_part(BlocksOf(file), tower_family(), what.tower, where));
+  CANDOR_ASSIGN(encoder->entry_, RowLayers::load(file, what.entry, where));
+  CANDOR_ASSIGN(encoder->projector_, RowLayers::load(file, what.projector, where));
+  for (const DeepTap& tap : what.taps) {
+    CANDOR_ASSIGN(RowLayers layers, RowLayers::load(file, tap.projector, where));
+    encoder->taps_.push_back(std::move(layers));
+  }
+  if (!what.positions.table.empty()) {
+    CANDOR_ASSIGN(encoder->positions_, read_positions(file, what));
+  }
+  encoder->tower_->keep_rows();
+  CANDOR_TRY(encoder->make_room(std::min(what.max_patches, kUsualPatches)));
+  return encoder;
+}
+
+Result<void> Encoder::make_room(int32_t n_patches) {
+  if (n_patches <= n_patches_) return {};
+  CANDOR_ASSIGN(kv_, backend_->make_kv(tower_->kv_layout(kKvType), {n_blocks_of(n_patches)}));
+  CANDOR_TRY(backend_->reserve_arena(arena_of(spec_, n_patches)));
+  n_patches_ = n_patches;
+  return {};
+}
+
+size_t Encoder::n_bytes() const {
+  size_t total = tower_->weight_bytes() + entry_.weight_bytes() + projector_.weight_bytes() + kv_->n_bytes() +
+                 backend_->arena_bytes(arena_of(spec_, n_patches_)) + positions_.size() * sizeof(float);
+  for (const RowLayers& tap : taps_) total += tap.weight_bytes();
+  return total;
+}
+
+// What the first block reads.
+std::vector<float> Encoder::enter(const image::Tile& tile) {
+  const int32_t n = tile.rows * tile.cols;
+  const backend::RowsView entered = entry_.run(tile.patches, n, *backend_, *kv_);
+  std::vector<float> vectors(entered.data, entered.data + int64_t{n} * entered.n_cols);
+  if (positions_.empty()) return vectors;
+  const std::vector<float> added = stretch(positions_, spec_.positions.side, tile.rows, tile.cols, spec_.tower.dim);
+  for (size_t i = 0; i < vectors.size(); ++i) vectors[i] += added[i];
+  return vectors;
+}
+
+std::vector<std::vector<float>> Encoder::run_tower(const image::Tile& tile) {
+  const int32_t n = tile.rows * tile.cols;
+  const std::vector<float> vectors = enter(tile);
+  std::vector<int32_t> places(static_cast<size_t>(n));
+  std::iota(places.begin(), places.end(), 0);
+  std::vector<int32_t> axes;
+  for (int32_t i = 0; i < n; ++i) axes.insert(axes.end(), {i / tile.cols, i % tile.cols});
+  const std::vector<TokenId> tokens(places.size(), 0);
+  std::vector<BlockId> blocks(static_cast<size_t>(n_blocks_of(n)));
+  std::iota(blocks.begin(), blocks.end(), 0);
+  const std::array seqs{backend::SeqSlice{.first_row = 0, .n_rows = n}};
+  const std::array groups{backend::VisibleGroup{0, n}};
+  const backend::StepBatch batch{.tokens = tokens,
+                                 .positions = places,
+                                 .seqs = seqs,
+                                 .block_table = blocks,
+                                 .max_blocks = n_blocks_of(n),
+                                 .groups = groups,
+                                 .vector_rows = places,
+                                 .vectors = vectors,
+                                 .axes = axes,
+                                 .n_axes = 2};
+  std::vector<std::vector<float>> all;
+  const auto keep = [&](backend::RowsView rows) { all.emplace_back(rows.data, rows.data + int64_t{n} * rows.n_cols); };
+  int32_t first = 0;
+  for (const DeepTap& tap : spec_.taps) {
+    backend_->read_logits(tower_->launch_blocks(first, tap.block + 1, batch, *kv_));
+    keep(tower_->stream_rows(n));
+    first = tap.block + 1;
+  }
+  const auto end = static_cast<int32_t>(spec_.tower.blocks.size());
+  backend_->read_logits(tower_->launch_blocks(first, end, batch, *kv_));
+  keep(tower_->all_rows(n));
+  return all;
+}
+
+Result<void> Encoder::encode(const image::Tile& tile, EncodedImage& image) {
+  CANDOR_TRY(make_room(tile.rows * tile.cols));
+  const std::vector<std::vector<float>> behind = run_tower(tile);
+  const int32_t n = rows_of(spec_, tile);
+  const auto width = static_cast<size_t>(spec_.projector.n_out());
+  const size_t stride = width * (1 + spec_.taps.size());
+  const size_t begin = image.rows.size();
+  image.rows.resize(begin + static_cast<size_t>(n) * stride);
+  for (size_t part = 0; part < behind.size(); ++part) {
+    const bool is_last = part + 1 == behind.size();
+    const std::vector<float> grouped = regroup(spec_.regroup, behind[part], tile.rows, tile.cols, spec_.tower.dim);
+    RowLayers& layers = is_last ? projector_ : taps_[part];
+    const backend::RowsView rows = layers.run(grouped, n, *backend_, *kv_);
+    float* to = image.rows.data() + begin + (is_last ? 0 : width * (part + 1));
+    for (int32_t i = 0; i < n; ++i, to += stride) std::ranges::copy(rows.row(i), to);
+  }
+  image.n_rows += n;
+  const auto added = std::span(image.rows).subspan(begin);
+  if (std::ranges::all_of(added, [](float x) { return std::isfinite(x); })) return {};
+  return fail(ErrorKind::kInvalidInput, "the tower's numbers are not finite: its weights are damaged, or too coarse");
+}
+
+std::vector<float> stretch(std::span<const float> table, int32_t side, int32_t rows, int32_t cols, int32_t dim) {
+  std::vector<float> out;
+  out.reserve(static_cast<size_t>(rows) * static_cast<size_t>(cols) * static_cast<size_t>(dim));
+  const auto place_of = [side](int32_t i, int32_t n) {
+    const float at = n > 1 ? static_cast<float>(i) * (static_cast<float>(side - 1) / static_cast<float>(n - 1)) : 0.0f;
+    const int32_t low = std::min(static_cast<int32_t>(at), side - 1);
+    return std::pair(low, at - static_cast<float>(low));
+  };
+  const auto row_at = [&](int32_t y, int32_t x) {
+    const int32_t row = std::min(y, side - 1) * side + std::min(x, side - 1);
+    return table.data() + static_cast<size_t>(row) * static_cast<size_t>(dim);
+  };
+  for (int32_t r = 0; r < rows; ++r) {
+    const auto [y, dy] = place_of(r, rows);
+    for (int32_t c = 0; c < cols; ++c) {
+      const auto [x, dx] = place_of(c, cols);
+      const float* corner[] = {row_at(y, x), row_at(y, x + 1), row_at(y + 1, x), row_at(y + 1, x + 1)};
+      const float share[] = {(1 - dy) * (1 - dx), (1 - dy) * dx, dy * (1 - dx), dy * dx};
+      for (int32_t d = 0; d < dim; ++d) {
+        float sum = 0.0f;
+        for (size_t i = 0; i < 4; ++i) sum += corner[i][d] * share[i];
+        out.push_back(sum);
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<float> regroup(const Regroup& how, std::span<const float> grid, int32_t rows, int32_t cols, int32_t dim) {
+  if (how.kind == RegroupKind::kNone) return {grid.begin(), grid.end()};
+  const int32_t n = how.n;
+  const auto width = static_cast<size_t>(how.width(dim));
+  std::vector<float> out(static_cast<size_t>(how.n_rows(rows, cols)) * width);
+  const auto row_at = [&](int32_t y, int32_t x) {
+    return grid.subspan(
+        (static_cast<size_t>(y) * static_cast<size_t>(cols) + static_cast<size_t>(x)) * static_cast<size_t>(dim),
+        static_cast<size_t>(dim));
+  };
+  const float share = 1.0f / static_cast<float>(n * n);
+  float* to = out.data();
+  for (int32_t y = 0; y + n <= rows; y += n) {
+    for (int32_t x = 0; x + n <= cols; x += n, to += width) {
+      for (int32_t i = 0; i < n * n; ++i) {
+        const std::span<const float> from = row_at(y + i / n, x + i % n);
+        if (how.kind == RegroupKind::kJoin) {
+          std::ranges::copy(from, to + int64_t{i} * dim);
+        } else {
+          for (size_t d = 0; d < from.size(); ++d) to[d] += from[d];
+        }
+      }
+      if (how.kind == RegroupKind::kAverage) std::for_each(to, to + width, [share](float& v) { v *= share; });
+    }
+  }
+  return out;
+}
+
+int32_t most_rows(const VisionSpec& spec) {
+  return spec.regroup.kind == RegroupKind::kNone ? spec.max_patches
+                                                 : spec.max_patches / (spec.regroup.n * spec.regroup.n);
+}
+
+int32_t rows_of(const VisionSpec& spec, const image::Tile& tile) {
+  return spec.regroup.kind == RegroupKind::kNone ? tile.rows * tile.cols : spec.regroup.n_rows(tile.rows, tile.cols);
+}
+
+}  // namespace candor::vision

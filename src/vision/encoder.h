@@ -1,0 +1,78 @@
+#pragma once
+// The vision part of a model, ready to run: entry, tower and projector in a backend of their own. Images become rows of
+// the text model. One thread at a time; the thread's float mode is platform::ScopedFloatMode's.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "formats/model_file.h"
+#include "image/prepare.h"
+#include "model/model.h"
+#include "vision/row_layers.h"
+#include "vision/vision_spec.h"
+
+namespace candor::vision {
+
+// Metadata alone. Refused where the rows do not fit the text model.
+Result<VisionSpec> read_vision(const formats::ModelFile& file, const model::ArchSpec& text);
+// Memory that load() takes: weights, K/V of one tile, activations.
+Result<uint64_t> planned_bytes(const formats::ModelFile& file, const VisionSpec& spec, const backend::Backend& backend);
+
+// Rows of all tiles, one tile after another.
+struct EncodedImage {
+  std::vector<float> rows{};  // [n_rows, D of the text model], or as much again for each of VisionSpec::taps
+  int32_t n_rows = 0;
+};
+
+class Encoder {
+ public:
+  // Reads all weights. The backend has nothing else.
+  static Result<std::unique_ptr<Encoder>> load(const formats::ModelFile& file, VisionSpec spec,
+                                               std::unique_ptr<backend::Backend> backend);
+  ~Encoder();
+  Encoder(const Encoder&) = delete;
+  Encoder& operator=(const Encoder&) = delete;
+
+  const VisionSpec& spec() const { return spec_; }
+  size_t n_bytes() const;
+  // Fingerprint of the architecture and of the tower's weights.
+  uint64_t hash() const { return tower_->hash(); }
+
+  // Appends the rows of one tile. Numbers that are not finite are an error.
+  Result<void> encode(const image::Tile& tile, EncodedImage& image);
+
+ private:
+  Encoder(VisionSpec spec, std::unique_ptr<backend::Backend> backend);
+  Result<void> make_room(int32_t n_patches);
+  // The rows behind each of the taps' blocks, then those behind the last norm.
+  std::vector<std::vector<float>> run_tower(const image::Tile& tile);
+  std::vector<float> enter(const image::Tile& tile);
+
+  VisionSpec spec_;
+  std::unique_ptr<backend::Backend> backend_;
+  std::unique_ptr<model::Model> tower_;
+  RowLayers entry_;
+  RowLayers projector_;
+  std::vector<RowLayers> taps_;
+  std::vector<float> positions_;  // [side * side, D] of VisionSpec::positions
+  std::unique_ptr<backend::KvStore> kv_;
+  int32_t n_patches_ = 0;  // that there is room for
+};
+
+// table: [side * side, dim], stretched to [rows * cols, dim]. In f32: the four rows by ascending place, each times the
+// product of its two shares.
+std::vector<float> stretch(std::span<const float> table, int32_t side, int32_t rows, int32_t cols, int32_t dim);
+
+// Rows in a grid, [rows * cols, dim], as Regroup says. Sums of kAverage: row by row of the n x n, in f32, times 1 /
+// n^2.
+std::vector<float> regroup(const Regroup& how, std::span<const float> grid, int32_t rows, int32_t cols, int32_t dim);
+
+// The most rows that one tile gives.
+int32_t most_rows(const VisionSpec& spec);
+// Rows that an image of such tiles has in the text model.
+int32_t rows_of(const VisionSpec& spec, const image::Tile& tile);
+
+}  // namespace candor::vision

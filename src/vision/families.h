@@ -1,0 +1,50 @@
+#pragma once
+// The projectors that are known, one row each: how a file's metadata becomes a VisionSpec, and how a folder names it
+// all. To add one: a file in families/, a declaration below, a row in families.cpp, a golden.
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "formats/meta_list.h"
+#include "formats/model_file.h"
+#include "vision/vision_spec.h"
+
+namespace candor::vision {
+
+// "*" is the block's number. In a checkpoint a name begins with one of the family's stems.
+struct HubName {
+  std::string_view name;  // in an mmproj file
+  std::string_view hub;
+};
+
+struct VisionFamily {
+  std::string_view projector;  // value of "clip.projector_type"
+  Result<VisionSpec> (*read)(const formats::ModelFile& file);
+  // Of folders: config.json's model_type; how names of tensors begin and go on; those that nobody needs; and keys of
+  // "clip.*" from config.json and preprocessor_config.json.
+  std::span<const std::string_view> model_types;
+  std::span<const std::string_view> stems;
+  std::span<const HubName> names;
+  std::span<const std::string_view> ignored;
+  Result<void> (*read_hub)(const nlohmann::json& config, const nlohmann::json& processor, formats::MetaList& metadata);
+  // The tensor of a checkpoint lacks this: gains are stored as their distance from 1.
+  std::string_view gains_less_one = {};
+  std::string_view transposed = {};  // [in, out] in files of both kinds
+  // The weight of patches has one part for each of two frames of a film; an image is both, so that their sum counts.
+  bool has_frames = false;
+};
+
+std::span<const VisionFamily> families();
+// By "clip.projector_type", or "clip.vision.projector_type". Refused, with those that are known, if it is another one.
+Result<const VisionFamily*> family_of(const formats::ModelFile& file);
+// nullptr where a folder of this model_type has no tower that is known.
+const VisionFamily* find_hub_family(std::string_view model_type);
+
+VisionFamily idefics3_family();
+VisionFamily gemma3_family();
+VisionFamily qwen3vl_family();
+
+}  // namespace candor::vision

@@ -1,0 +1,210 @@
+#include "vision/families/common.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/rounded_math.h"
+#include "model/families/tensor_lists.h"
+#include "model/hparams.h"
+
+namespace candor::vision {
+namespace {
+
+using model::TensorName;
+using model::TensorRole;
+using nlohmann::json;
+
+constexpr std::array kTensors = {
+    TensorName{TensorRole::kAttnNorm, "v.blk.*.ln1.weight"},
+    TensorName{TensorRole::kAttnNormBias, "v.blk.*.ln1.bias", model::kOptional},
+    TensorName{TensorRole::kQkv, "v.blk.*.attn_qkv.weight", model::kOptional},
+    TensorName{TensorRole::kQkvBias, "v.blk.*.attn_qkv.bias", model::kOptional},
+    TensorName{TensorRole::kQ, "v.blk.*.attn_q.weight"},
+    TensorName{TensorRole::kQBias, "v.blk.*.attn_q.bias", model::kOptional},
+    TensorName{TensorRole::kK, "v.blk.*.attn_k.weight"},
+    TensorName{TensorRole::kKBias, "v.blk.*.attn_k.bias", model::kOptional},
+    TensorName{TensorRole::kV, "v.blk.*.attn_v.weight"},
+    TensorName{TensorRole::kVBias, "v.blk.*.attn_v.bias", model::kOptional},
+    TensorName{TensorRole::kAttnOut, "v.blk.*.attn_out.weight"},
+    TensorName{TensorRole::kAttnOutBias, "v.blk.*.attn_out.bias", model::kOptional},
+    TensorName{TensorRole::kFfnNorm, "v.blk.*.ln2.weight"},
+    TensorName{TensorRole::kFfnNormBias, "v.blk.*.ln2.bias", model::kOptional},
+    TensorName{TensorRole::kUp, "v.blk.*.ffn_up.weight"},
+    TensorName{TensorRole::kUpBias, "v.blk.*.ffn_up.bias", model::kOptional},
+    TensorName{TensorRole::kDown, "v.blk.*.ffn_down.weight"},
+    TensorName{TensorRole::kDownBias, "v.blk.*.ffn_down.bias", model::kOptional},
+    TensorName{TensorRole::kFinalNorm, "v.post_ln.weight"},
+    TensorName{TensorRole::kFinalNormBias, "v.post_ln.bias", model::kOptional},
+};
+
+constexpr const char* kPrefix = "clip.vision";
+constexpr int32_t kMostSide = 16384;       // of a tile and of a patch, in pixels
+constexpr int32_t kMostPatches = 1 << 14;  // of a tile
+
+Result<void> read_pixels(const formats::ModelFile& file, image::Recipe& recipe) {
+  const auto read = [&](const char* key, std::array<double, 3>& to) -> Result<void> {
+    const std::string name = fmt::format("{}.{}", kPrefix, key);
+    CANDOR_ASSIGN(const std::vector<double>* numbers, formats::meta_floats(file, name));
+    if (numbers == nullptr || numbers->size() != to.size()) {
+      return fail(ErrorKind::kInvalidInput, fmt::format("metadata key \"{}\" has {} numbers, expected {}, one for each "
+                                                        "colour",
+                                                        name, numbers == nullptr ? 0 : numbers->size(), to.size()));
+    }
+    for (size_t i = 0; i < to.size(); ++i) to[i] = (*numbers)[i];
+    return {};
+  };
+  CANDOR_TRY(read("image_mean", recipe.normalisation.mean));
+  CANDOR_TRY(read("image_std", recipe.normalisation.deviation));
+  for (const double deviation : recipe.normalisation.deviation) {
+    if (deviation > 0.0 && std::isfinite(deviation)) continue;
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("metadata key \"{}.image_std\" holds {}, expected numbers above 0", kPrefix, deviation));
+  }
+  return {};
+}
+
+}  // namespace
+
+model::Family tower_family() {
+  return {"clip", nullptr, kTensors, {}, {}};
+}
+
+Result<VisionSpec> read_tower(const formats::ModelFile& file, backend::GateKind gate) {
+  const model::Hparams hparams(file, kPrefix);
+  VisionSpec spec;
+  CANDOR_ASSIGN(const int32_t dim, hparams.require_int("embedding_length", {1, model::kMaxWidth}));
+  CANDOR_ASSIGN(const int32_t n_blocks, hparams.require_int("block_count", {1, model::kMaxLayers}));
+  CANDOR_ASSIGN(const int32_t n_heads, hparams.require_int("attention.head_count", {1, dim}));
+  CANDOR_ASSIGN(const int32_t ffn_dim, hparams.require_int("feed_forward_length", {1, model::kMaxWidth}));
+  CANDOR_ASSIGN(const int32_t patch, hparams.require_int("patch_size", {1, kMostSide}));
+  CANDOR_ASSIGN(const int32_t side, hparams.require_int("image_size", {patch, kMostSide}));
+  CANDOR_ASSIGN(const double epsilon, hparams.positive_or("attention.layer_norm_epsilon", 1e-6));
+  if (dim % n_heads != 0) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("metadata key \"{}.attention.head_count\" is {}, expected a divisor of the width {}",
+                            kPrefix, n_heads, dim));
+  }
+  spec.recipe.patch_side = patch;
+  CANDOR_TRY(read_pixels(file, spec.recipe));
+  const int32_t grid = side / patch;
+  spec.positions.side = grid;
+  spec.max_patches = grid * grid;
+  if (spec.max_patches > kMostPatches) {
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("metadata key \"{}.image_size\" is {}: {} patches a tile, expected at most {}", kPrefix,
+                            side, spec.max_patches, kMostPatches));
+  }
+  spec.entry.n_in = 3 * patch * patch;
+  spec.entry.layers = {{.weight = "v.patch_embd.weight", .bias = "v.patch_embd.bias", .n_out = dim},
+                       {.kind = RowLayerKind::kAddPositions, .weight = "v.position_embd.weight", .n_out = grid * grid}};
+  model::BlockSpec block;
+  block.norm = {backend::NormKind::kLayer, static_cast<float>(epsilon)};
+  block.attn.n_heads = block.attn.n_kv_heads = n_heads;
+  block.attn.head_dim = dim / n_heads;
+  block.attn.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(block.attn.head_dim)));
+  block.ffn.ffn_dim = ffn_dim;
+  block.ffn.gate = gate;
+  block.ffn.is_gated = false;
+  spec.tower.family = "clip";
+  spec.tower.dim = dim;
+  spec.tower.vocab = 1;
+  spec.tower.max_positions = spec.max_patches;
+  spec.tower.blocks.assign(static_cast<size_t>(n_blocks), block);
+  spec.tower.final_norm = block.norm;
+  spec.tower.head.is_absent = true;
+  spec.tower.is_bidirectional = true;
+  return spec;
+}
+
+// Of a head's pairs the first half turns by the patch's row, the other by its column, both as in a head half as wide.
+void rotate_by_grid(double base, model::ArchSpec& tower) {
+  for (model::BlockSpec& block : tower.blocks) {
+    backend::RopeSpec& rope = block.attn.rope;
+    rope.n_dims = block.attn.head_dim;
+    rope.pairs = backend::RopePairs::kHalves;
+    rope.base = base;
+    const int32_t n_each = rope.n_dims / 4;
+    rope.axes.clear();
+    rope.own_frequencies.clear();
+    for (int32_t i = 0; i < 2 * n_each; ++i) {
+      rope.axes.push_back(i < n_each ? 0 : 1);
+      rope.own_frequencies.push_back(rounded_pow(base, -2.0 * (i % n_each) / (2.0 * n_each)));
+    }
+  }
+}
+
+Result<int32_t> projection_width(const formats::ModelFile& file, std::string_view name) {
+  const TensorView* tensor = file.find(name);
+  if (tensor != nullptr && tensor->shape.n_dims == 2 && tensor->shape[0] >= 1 && tensor->shape[0] <= model::kMaxWidth) {
+    return static_cast<int32_t>(tensor->shape[0]);
+  }
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("tensor \"{}\" {}; expected a matrix with a row for each column of the text model", name,
+                          tensor == nullptr ? "is missing" : "has shape " + to_string(tensor->shape)));
+}
+
+Result<int32_t> hub_int(const json& object, const char* key, int32_t fallback, int32_t most) {
+  const auto value = object.find(key);
+  if (value == object.end() || value->is_null()) {
+    if (fallback != 0) return fallback;
+    return fail(ErrorKind::kInvalidInput, fmt::format("'config.json': \"{}\" is absent from \"vision_config\"", key));
+  }
+  if (value->is_number_integer()) {
+    const auto number = value->get<int64_t>();
+    if (number >= 1 && number <= most) return static_cast<int32_t>(number);
+  }
+  return fail(ErrorKind::kInvalidInput, fmt::format("'config.json': \"{}\" is {}, expected a whole number from 1 to {}",
+                                                    key, value->dump(), most));
+}
+
+Result<void> read_hub_tower(const json& config, const json& processor, std::string_view projector,
+                            const TowerDefaults& defaults, formats::MetaList& metadata, const TowerNames& names) {
+  const auto vision = config.find("vision_config");
+  if (vision == config.end() || !vision->is_object()) {
+    return fail(ErrorKind::kInvalidInput,
+                "'config.json': \"vision_config\" is absent, which describes the images' tower");
+  }
+  const auto key = [](const char* name) { return fmt::format("{}.{}", kPrefix, name); };
+  const auto add = [&](const char* name, const char* hub, int32_t fallback, int32_t most) -> Result<void> {
+    if (hub == nullptr) return {};
+    CANDOR_ASSIGN(const int32_t value, hub_int(*vision, hub, fallback, most));
+    metadata.add(key(name), static_cast<uint64_t>(value));
+    return {};
+  };
+  metadata.add_string("general.architecture", "clip");
+  metadata.add_string("clip.projector_type", std::string(projector));
+  CANDOR_TRY(add("embedding_length", "hidden_size", defaults.dim, static_cast<int32_t>(model::kMaxWidth)));
+  CANDOR_TRY(add("feed_forward_length", "intermediate_size", defaults.ffn_dim, static_cast<int32_t>(model::kMaxWidth)));
+  CANDOR_TRY(add("block_count", names.n_blocks, defaults.n_blocks, static_cast<int32_t>(model::kMaxLayers)));
+  CANDOR_TRY(add("attention.head_count", names.n_heads, defaults.n_heads, static_cast<int32_t>(model::kMaxWidth)));
+  CANDOR_TRY(add("image_size", names.image_size, defaults.image_size, kMostSide));
+  CANDOR_TRY(add("patch_size", "patch_size", defaults.patch_size, kMostSide));
+  const json epsilon = vision->value("layer_norm_eps", json(defaults.epsilon));
+  if (!epsilon.is_number()) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("'config.json': \"layer_norm_eps\" is {}, expected a number", epsilon.dump()));
+  }
+  metadata.add(key("attention.layer_norm_epsilon"), epsilon.get<double>());
+  const json act = vision->value("hidden_act", json("gelu_pytorch_tanh"));
+  if (act != "gelu_pytorch_tanh") {
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("'config.json': \"hidden_act\" of \"vision_config\" is {}; supported: gelu_pytorch_tanh",
+                            act.dump()));
+  }
+  for (const char* name : {"image_mean", "image_std"}) {
+    const auto numbers = processor.find(name);
+    std::vector<double> values;
+    if (numbers != processor.end() && numbers->is_array()) {
+      for (const json& number : *numbers) {
+        if (number.is_number()) values.push_back(number.get<double>());
+      }
+    }
+    metadata.add(key(name), formats::MetaArray(values.empty() ? std::vector<double>(3, 0.5) : std::move(values)));
+  }
+  return {};
+}
+
+}  // namespace candor::vision

@@ -1,0 +1,78 @@
+#pragma once
+// What most towers share: the blocks of a Vision Transformer (Dosovitskiy et al., 2021) with a table of positions.
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "base/error.h"
+#include "formats/model_file.h"
+#include "model/families/families.h"
+#include "vision/families.h"
+#include "vision/vision_spec.h"
+
+namespace candor::vision {
+
+// The tensors of the tower's blocks, and its last norm.
+model::Family tower_family();
+
+// Sizes, blocks, entry and normalisation of pixels, from "clip.vision.*". gate: the feed-forward's activation. All
+// but the recipe's way of cutting, the regrouping, the projector and the prompt.
+Result<VisionSpec> read_tower(const formats::ModelFile& file, backend::GateKind gate);
+
+// Rotary positions of two axes in every block (Heo et al., "Rotary position embedding for vision transformer", 2024).
+// REQUIRES: heads whose width 4 divides.
+void rotate_by_grid(double base, model::ArchSpec& tower);
+
+// The rows of a projector's last matrix.
+Result<int32_t> projection_width(const formats::ModelFile& file, std::string_view tensor);
+
+// Names as the `transformers` library has them for SigLIP and CLIP.
+inline constexpr std::array kHubVit = {
+    HubName{"v.patch_embd.weight", "embeddings.patch_embedding.weight"},
+    HubName{"v.patch_embd.bias", "embeddings.patch_embedding.bias"},
+    HubName{"v.position_embd.weight", "embeddings.position_embedding.weight"},
+    HubName{"v.blk.*.ln1.weight", "encoder.layers.*.layer_norm1.weight"},
+    HubName{"v.blk.*.ln1.bias", "encoder.layers.*.layer_norm1.bias"},
+    HubName{"v.blk.*.attn_q.weight", "encoder.layers.*.self_attn.q_proj.weight"},
+    HubName{"v.blk.*.attn_q.bias", "encoder.layers.*.self_attn.q_proj.bias"},
+    HubName{"v.blk.*.attn_k.weight", "encoder.layers.*.self_attn.k_proj.weight"},
+    HubName{"v.blk.*.attn_k.bias", "encoder.layers.*.self_attn.k_proj.bias"},
+    HubName{"v.blk.*.attn_v.weight", "encoder.layers.*.self_attn.v_proj.weight"},
+    HubName{"v.blk.*.attn_v.bias", "encoder.layers.*.self_attn.v_proj.bias"},
+    HubName{"v.blk.*.attn_out.weight", "encoder.layers.*.self_attn.out_proj.weight"},
+    HubName{"v.blk.*.attn_out.bias", "encoder.layers.*.self_attn.out_proj.bias"},
+    HubName{"v.blk.*.ln2.weight", "encoder.layers.*.layer_norm2.weight"},
+    HubName{"v.blk.*.ln2.bias", "encoder.layers.*.layer_norm2.bias"},
+    HubName{"v.blk.*.ffn_up.weight", "encoder.layers.*.mlp.fc1.weight"},
+    HubName{"v.blk.*.ffn_up.bias", "encoder.layers.*.mlp.fc1.bias"},
+    HubName{"v.blk.*.ffn_down.weight", "encoder.layers.*.mlp.fc2.weight"},
+    HubName{"v.blk.*.ffn_down.bias", "encoder.layers.*.mlp.fc2.bias"},
+    HubName{"v.post_ln.weight", "post_layernorm.weight"},
+    HubName{"v.post_ln.bias", "post_layernorm.bias"},
+};
+
+// What the library's class takes where "vision_config" leaves a key out.
+struct TowerDefaults {
+  int32_t dim;
+  int32_t ffn_dim;
+  int32_t n_blocks;
+  int32_t n_heads;
+  int32_t image_size;
+  int32_t patch_size;
+  double epsilon;
+};
+// What "vision_config" calls some of them; nullptr: it does not say it.
+struct TowerNames {
+  const char* n_blocks = "num_hidden_layers";
+  const char* n_heads = "num_attention_heads";
+  const char* image_size = "image_size";
+};
+// "clip.vision.*" from "vision_config" and from what the image processor normalises by. projector: its name there.
+Result<void> read_hub_tower(const nlohmann::json& config, const nlohmann::json& processor, std::string_view projector,
+                            const TowerDefaults& defaults, formats::MetaList& metadata, const TowerNames& names = {});
+
+// A whole number in [1, most]; `fallback` where it is absent or null, and an error where that is 0.
+Result<int32_t> hub_int(const nlohmann::json& object, const char* key, int32_t fallback, int32_t most);
+
+}  // namespace candor::vision

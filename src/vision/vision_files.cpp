@@ -1,0 +1,294 @@
+#include "vision/vision_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/json_text.h"
+#include "formats/meta_list.h"
+#include "formats/quote.h"
+#include "formats/safetensors/safetensors_file.h"
+#include "model/hub/hub_index.h"
+#include "model/hub/hub_names.h"
+#include "vision/families.h"
+
+namespace candor::vision {
+namespace {
+
+namespace fs = std::filesystem;
+using formats::safetensors::SafetensorsFile;
+using nlohmann::json;
+
+constexpr size_t kMaxConfigBytes = size_t{16} << 20;
+constexpr std::string_view kDeepMergers = "deepstack_merger_list.";
+constexpr std::string_view kPatches = "v.patch_embd.weight";
+constexpr std::string_view kWidened[] = {kPatches, "v.position_embd.weight"};  // GGUF files have them in f32
+
+// The tensors of a GGUF file or of a folder's shards, as the tower has them.
+class TowerFile final : public formats::ModelFile {
+ public:
+  const formats::FileInfo& info() const override { return info_; }
+  std::span<const formats::MetaEntry> metadata() const override { return metadata_.entries(); }
+  std::span<const TensorView> tensors() const override { return tensors_; }
+  const formats::MetaValue* meta(std::string_view key) const override {
+    const formats::MetaValue* own = metadata_.find(key);
+    return own != nullptr || !file_ ? own : file_->meta(key);
+  }
+  const TensorView* find(std::string_view name) const override {
+    const auto found = std::ranges::find(tensors_, name, &TensorView::name);
+    return found == tensors_.end() ? nullptr : &*found;
+  }
+  Result<void> check_intact() const override {
+    if (file_) return file_->check_intact();
+    for (const SafetensorsFile& shard : shards_) CANDOR_TRY(shard.check_intact());
+    return {};
+  }
+
+  // Adds a tensor under the name that it has here.
+  Result<void> add(TensorView tensor, std::string name, const VisionFamily& family);
+  // The sum of the parts for two frames: of a GGUF file, where they are two tensors.
+  void join_frames();
+  // Early converters called the projection to the feed-forward's width "down".
+  void name_projections(int32_t dim);
+
+  std::unique_ptr<formats::ModelFile> file_;
+  std::vector<SafetensorsFile> shards_;
+  formats::FileInfo info_;
+  formats::MetaList metadata_;
+
+ private:
+  TensorView transposed(const TensorView& tensor);
+  TensorView plus_one(const TensorView& tensor);
+  TensorView sum_of_frames(const TensorView& tensor);
+  TensorView widened(const TensorView& tensor);
+  TensorView made(const TensorView& like, Shape shape, std::vector<float> values);
+
+  std::deque<std::string> names_;
+  std::deque<std::vector<float>> made_;
+  std::vector<TensorView> tensors_;
+};
+
+TensorView TowerFile::made(const TensorView& like, Shape shape, std::vector<float> values) {
+  const std::vector<float>& kept = made_.emplace_back(std::move(values));
+  return {like.name, DType::kF32, shape, reinterpret_cast<const std::byte*>(kept.data()), kept.size() * sizeof(float)};
+}
+
+TensorView TowerFile::transposed(const TensorView& tensor) {
+  std::vector<float> there(static_cast<size_t>(tensor.shape.n_elements()));
+  decode_rows(tensor, there.data());
+  const auto n_rows = static_cast<size_t>(tensor.shape[0]);
+  const auto n_cols = static_cast<size_t>(tensor.shape[1]);
+  std::vector<float> here(there.size());
+  for (size_t i = 0; i < n_rows; ++i) {
+    for (size_t j = 0; j < n_cols; ++j) here[j * n_rows + i] = there[i * n_cols + j];
+  }
+  return made(tensor, {2, {tensor.shape[1], tensor.shape[0]}}, std::move(here));
+}
+
+TensorView TowerFile::plus_one(const TensorView& tensor) {
+  std::vector<float> gains(static_cast<size_t>(tensor.shape.n_elements()));
+  decode_elements(tensor.dtype, tensor.data, tensor.shape.n_elements(), gains.data());
+  for (float& gain : gains) gain += 1.0f;
+  return made(tensor, tensor.shape, std::move(gains));
+}
+
+TensorView TowerFile::widened(const TensorView& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.shape.n_elements()));
+  decode_elements(tensor.dtype, tensor.data, tensor.shape.n_elements(), values.data());
+  return made(tensor, tensor.shape, std::move(values));
+}
+
+// Of [D * 3, 2, P, P], as a checkpoint's [D, 3, 2, P, P] is read: [D, 3 * P * P].
+TensorView TowerFile::sum_of_frames(const TensorView& tensor) {
+  std::vector<float> both(static_cast<size_t>(tensor.shape.n_elements()));
+  decode_elements(tensor.dtype, tensor.data, tensor.shape.n_elements(), both.data());
+  const auto n_each = static_cast<size_t>(tensor.shape[2] * tensor.shape[3]);
+  std::vector<float> sums;
+  for (size_t begin = 0; begin < both.size(); begin += 2 * n_each) {
+    for (size_t i = 0; i < n_each; ++i) sums.push_back(both[begin + i] + both[begin + n_each + i]);
+  }
+  return made(tensor, {2, {tensor.shape[0] / 3, 3 * tensor.shape[2] * tensor.shape[3]}}, std::move(sums));
+}
+
+void TowerFile::join_frames() {
+  constexpr std::string_view kSecond = "v.patch_embd.weight.1";
+  const TensorView* first = find(kPatches);
+  const TensorView* second = find(kSecond);
+  if (first == nullptr || second == nullptr || first->shape.n_elements() != second->shape.n_elements()) return;
+  TensorView sum = widened(*first);
+  const TensorView other = widened(*second);
+  std::vector<float>& values = made_[made_.size() - 2];
+  const std::vector<float>& more = made_.back();
+  for (size_t i = 0; i < values.size(); ++i) values[i] += more[i];
+  static_cast<void>(other);
+  for (TensorView& tensor : tensors_) {
+    if (tensor.name == kPatches) tensor = sum;
+  }
+  std::erase_if(tensors_, [](const TensorView& tensor) { return tensor.name == kSecond; });
+}
+
+Result<void> TowerFile::add(TensorView tensor, std::string name, const VisionFamily& family) {
+  if (!dtype_info(tensor.dtype).is_weight) {
+    return fail(ErrorKind::kUnsupported, fmt::format("tensor {}: type {} is no weight's", formats::in_quotes(name),
+                                                     dtype_info(tensor.dtype).name));
+  }
+  const bool is_of_folder = !file_;
+  tensor.name = names_.emplace_back(std::move(name));
+  const bool has_frames = is_of_folder && family.has_frames && tensor.name == kPatches;
+  if (has_frames && tensor.shape.n_dims == 4 && tensor.shape[1] == 2 && tensor.shape[0] % 3 == 0) {
+    tensor = sum_of_frames(tensor);
+  }
+  if (tensor.name.starts_with(kPatches) && tensor.shape.n_dims == 4) {
+    tensor.shape = {2, {tensor.shape[0], tensor.shape[1] * tensor.shape[2] * tensor.shape[3]}};
+  }
+  if (tensor.name == family.transposed && tensor.shape.n_dims == 2) tensor = transposed(tensor);
+  if (is_of_folder && tensor.name == family.gains_less_one) tensor = plus_one(tensor);
+  if (is_of_folder && std::ranges::find(kWidened, tensor.name) != std::end(kWidened)) tensor = widened(tensor);
+  tensors_.push_back(tensor);
+  return {};
+}
+
+void TowerFile::name_projections(int32_t dim) {
+  const TensorView* down = find("v.blk.0.ffn_down.weight");
+  if (down == nullptr || down->shape.n_dims != 2 || down->shape[0] == dim || down->shape[1] != dim) return;
+  for (TensorView& tensor : tensors_) {
+    const size_t at = tensor.name.find(".ffn_");
+    if (at == std::string_view::npos || !tensor.name.starts_with("v.blk.")) continue;
+    const bool is_down = tensor.name.substr(at).starts_with(".ffn_down.");
+    const std::string_view rest = tensor.name.substr(tensor.name.find('.', at + 1));
+    tensor.name =
+        names_.emplace_back(fmt::format("{}.ffn_{}{}", tensor.name.substr(0, at), is_down ? "up" : "down", rest));
+  }
+}
+
+Result<std::vector<SafetensorsFile>> open_shards(const fs::path& folder) {
+  std::vector<SafetensorsFile> shards;
+  std::error_code ignored;
+  std::set<std::string> names = {"model.safetensors"};
+  const fs::path index = folder / "model.safetensors.index.json";
+  if (fs::exists(index, ignored)) {
+    CANDOR_ASSIGN(const json listed, formats::read_json_file(index, kMaxConfigBytes));
+    CANDOR_ASSIGN(names, model::shards_of(listed, "'model.safetensors.index.json'"));
+  }
+  for (const std::string& name : names) {
+    CANDOR_ASSIGN(SafetensorsFile shard, SafetensorsFile::open(folder / name));
+    shards.push_back(std::move(shard));
+  }
+  return shards;
+}
+
+// An empty object where the folder has none.
+Result<json> read_if_there(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return json::object();
+  CANDOR_ASSIGN(json read, formats::read_json_file(path, kMaxConfigBytes));
+  if (read.is_object()) return read;
+  return fail(ErrorKind::kInvalidInput, fmt::format("{}: expected an object", formats::in_quotes(path.string())));
+}
+
+// What image processors are told: "preprocessor_config.json", or the part of "processor_config.json" that replaced it.
+Result<json> read_processor(const fs::path& folder) {
+  CANDOR_ASSIGN(json read, read_if_there(folder / "preprocessor_config.json"));
+  CANDOR_ASSIGN(const json whole, read_if_there(folder / "processor_config.json"));
+  if (const auto images = whole.find("image_processor"); images != whole.end() && images->is_object())
+    read.update(*images);
+  return read;
+}
+
+std::optional<std::string_view> behind_stem(std::string_view name, const VisionFamily& family) {
+  for (const std::string_view stem : family.stems) {
+    if (name.starts_with(stem)) return name.substr(stem.size());
+  }
+  return std::nullopt;
+}
+
+// Checkpoints count the mergers, files name the blocks that they stand behind.
+std::string deep_block(const std::string& merger, const TowerFile& tower) {
+  const auto flags = formats::meta_bools(tower, "clip.vision.is_deepstack_layers");
+  size_t n_left = std::stoul(merger) + 1;
+  if (flags && *flags != nullptr) {
+    for (size_t block = 0; block < (*flags)->size(); ++block) {
+      if ((**flags)[block] && --n_left == 0) return std::to_string(block);
+    }
+  }
+  return "none." + merger;
+}
+
+Result<void> add_from_hub(const TensorView& tensor, const VisionFamily& family, TowerFile& tower) {
+  const std::optional<std::string_view> name = behind_stem(tensor.name, family);
+  if (!name || std::ranges::find(family.ignored, *name) != family.ignored.end()) return {};
+  for (const HubName& row : family.names) {
+    auto match = model::match_name(row.hub, *name);
+    if (!match) continue;
+    if (row.hub.starts_with(kDeepMergers)) match->block = deep_block(match->block, tower);
+    return tower.add(tensor, model::fill_name(row.name, *match), family);
+  }
+  return fail(
+      ErrorKind::kUnsupported,
+      fmt::format("tensor {} {} has no place in a tower of {}: the model differs from what its architecture says",
+                  formats::in_quotes(tensor.name), to_string(tensor.shape), family.projector));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<formats::ModelFile>> open_mmproj(const fs::path& path) {
+  auto tower = std::make_unique<TowerFile>();
+  CANDOR_ASSIGN(tower->file_, formats::open_model_file(path));
+  tower->info_ = tower->file_->info();
+  CANDOR_ASSIGN(const auto architecture, formats::meta_string(*tower->file_, "general.architecture"));
+  if (architecture != "clip") {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("{}: general.architecture is {}, expected \"clip\": name the model's mmproj file",
+                            formats::in_quotes(path.string()), formats::in_quotes(architecture.value_or(""))));
+  }
+  CANDOR_ASSIGN(const VisionFamily* family, family_of(*tower->file_));
+  for (const TensorView& tensor : tower->file_->tensors()) {
+    const bool is_sound = tensor.name.starts_with("a.") || tensor.name.starts_with("mm.a.");
+    if (!is_sound) CANDOR_TRY(tower->add(tensor, std::string(tensor.name), *family));
+  }
+  CANDOR_ASSIGN(const int32_t dim, formats::require_int(*tower, "clip.vision.embedding_length", 1, 1 << 20));
+  tower->name_projections(dim);
+  if (family->has_frames) tower->join_frames();
+  return tower;
+}
+
+Result<std::unique_ptr<formats::ModelFile>> open_tower_of(const fs::path& folder) {
+  CANDOR_ASSIGN(const json config, read_if_there(folder / "config.json"));
+  const json type = config.value("model_type", json());
+  const VisionFamily* family = type.is_string() ? find_hub_family(type.get_ref<const std::string&>()) : nullptr;
+  if (family == nullptr || !config.contains("vision_config")) return nullptr;
+  CANDOR_ASSIGN(const json processor, read_processor(folder));
+  auto tower = std::make_unique<TowerFile>();
+  CANDOR_TRY(family->read_hub(config, processor, tower->metadata_));
+  CANDOR_ASSIGN(tower->shards_, open_shards(folder));
+  for (const SafetensorsFile& shard : tower->shards_) {
+    tower->info_.paths.push_back(shard.path());
+    for (const TensorView& tensor : shard.tensors()) CANDOR_TRY(add_from_hub(tensor, *family, *tower));
+  }
+  return tower;
+}
+
+Result<std::optional<fs::path>> mmproj_beside(const fs::path& model) {
+  std::error_code ignored;
+  if (fs::is_directory(model, ignored)) return std::nullopt;
+  std::vector<fs::path> found;
+  const fs::path folder = model.has_parent_path() ? model.parent_path() : fs::path(".");
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("mmproj") && name.ends_with(".gguf")) found.push_back(entry.path());
+  }
+  if (found.size() <= 1) return found.empty() ? std::nullopt : std::optional(found.front());
+  std::ranges::sort(found);
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("{} and {} are beside the model: name the one to use by --mmproj",
+                          formats::in_quotes(found[0].string()), formats::in_quotes(found[1].string())));
+}
+
+}  // namespace candor::vision

@@ -1,0 +1,71 @@
+#pragma once
+// What a model does with images, as data: how they are cut into patches, the tower's blocks, what becomes of their
+// rows, and what stands for an image in a prompt. One for each projector (families/). Letters: D = width of the tower,
+// P = side of a patch in pixels.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "image/prepare.h"
+#include "image/recipe.h"
+#include "model/arch_spec.h"
+#include "vision/row_layers.h"
+
+namespace candor::vision {
+
+// What happens to a tower's rows before the projector: they stand in a grid as the patches did. kAverage: the mean of
+// each n x n rows. kJoin: each n x n rows, one row of the grid after another, become one row n * n * D wide (Shi et
+// al., "Real-time single image and video super-resolution", 2016: the inverse of its shuffle).
+enum class RegroupKind : uint8_t { kNone, kAverage, kJoin };
+struct Regroup {
+  RegroupKind kind = RegroupKind::kNone;
+  int32_t n = 1;
+  int32_t width(int32_t dim) const { return kind == RegroupKind::kJoin ? n * n * dim : dim; }
+  int32_t n_rows(int32_t rows, int32_t cols) const { return (rows / n) * (cols / n); }
+  bool operator==(const Regroup&) const = default;
+};
+
+// What stands for an image in a prompt. The template writes the mark; it becomes what expand() gives, in which `row`
+// stands once for each row of the image, tile after tile.
+struct ImagePrompt {
+  std::string_view mark{};
+  std::span<const std::string_view> row_tokens{};  // the first that the vocabulary has is `row`
+  std::string (*expand)(const image::Prepared& prepared, std::string_view row, int32_t rows_of_tile) = nullptr;
+  // Rows of an image see one another, also those that come later.
+  bool is_seen_whole = false;
+  // They stand at positions of a grid (Sequence::axes_of).
+  bool is_grid = false;
+};
+
+// A square table of positions, side x side, that is stretched to a tile's grid: each patch gets the table's four
+// nearest rows by their distance, the corners falling on the corners (bilinear).
+struct StretchedPositions {
+  std::string_view table{};  // name of the tensor; empty: there is none
+  int32_t side = 0;
+};
+
+// What a block's rows give besides: regrouped, then through layers of their own, to the width of the text model, behind
+// whose first blocks it is added (DeepStack).
+struct DeepTap {
+  int32_t block = 0;
+  RowLayersSpec projector{};
+};
+
+struct VisionSpec {
+  std::string family{};
+  image::Recipe recipe{};
+  RowLayersSpec entry{};    // [3 * P * P] to [D]
+  model::ArchSpec tower{};  // blocks over the rows of one tile, all of which see one another
+  StretchedPositions positions{};
+  Regroup regroup{};
+  RowLayersSpec projector{};    // to the width of the text model
+  std::vector<DeepTap> taps{};  // ascending by block
+  ImagePrompt prompt{};
+  int32_t max_patches = 0;  // of a tile
+  int32_t n_deep() const { return static_cast<int32_t>(taps.size()); }
+};
+
+}  // namespace candor::vision

@@ -1,0 +1,297 @@
+// Images through the engine: prompts and logits of the `transformers` library, and one answer under all conditions.
+
+#include "candor/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "vision_golden.h"
+
+namespace candor::testing {
+namespace {
+
+std::string read_bytes(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// A BMP of 24 bits: no library is needed to write one.
+std::string bmp_of(const image::Image& image) {
+  const auto row_bytes = static_cast<size_t>((3 * image.width + 3) / 4 * 4);
+  const size_t n_bytes = 54 + row_bytes * static_cast<size_t>(image.height);
+  std::string file(n_bytes, '\0');
+  const auto put = [&](size_t at, size_t value, size_t n) {
+    for (size_t i = 0; i < n; ++i) file[at + i] = static_cast<char>(value >> (8 * i) & 0xFF);
+  };
+  file[0] = 'B';
+  file[1] = 'M';
+  put(2, n_bytes, 4);
+  put(10, 54, 4);
+  put(14, 40, 4);
+  put(18, static_cast<size_t>(image.width), 4);
+  put(22, static_cast<size_t>(image.height), 4);
+  put(26, 1, 2);
+  put(28, 24, 2);
+  for (int32_t y = 0; y < image.height; ++y) {
+    for (int32_t x = 0; x < image.width; ++x) {
+      const size_t from = 3 * static_cast<size_t>(y * image.width + x);
+      const size_t to = 54 + static_cast<size_t>(image.height - 1 - y) * row_bytes + 3 * static_cast<size_t>(x);
+      for (size_t i = 0; i < 3; ++i) file[to + i] = static_cast<char>(image.rgb[from + 2 - i]);
+    }
+  }
+  return file;
+}
+
+// Other pixels for each seed.
+std::string other_image(int32_t seed) {
+  image::Image image{20 + seed % 13, 30 + seed % 7, {}};
+  for (int32_t i = 0; i < 3 * image.width * image.height; ++i) {
+    image.rgb.push_back(static_cast<uint8_t>((i * (31 + seed) + i * i % 97 + 50 * seed) & 0xFF));
+  }
+  return bmp_of(image);
+}
+
+ChatPrompt question_of(const std::string& name) {
+  const std::string text = expected_of(name).at("question");
+  Message message{.role = "user", .content = text};
+  message.extra_json = nlohmann::json{{"content", {{{"type", "image"}}, {{"type", "text"}, {"text", text}}}}}.dump();
+  message.images.push_back(read_bytes(vision_golden(name) / "image.png"));
+  return {.messages = {message}};
+}
+
+// Words, images and words, by turns.
+ChatPrompt long_talk(const std::string& name, int32_t n_images) {
+  ChatPrompt chat;
+  for (int32_t i = 0; i < n_images; ++i) {
+    Message message{.role = "user"};
+    message.extra_json = nlohmann::json{{"content",
+                                         {{{"type", "text"}, {"text", "see " + std::to_string(i)}},
+                                          {{"type", "image"}},
+                                          {{"type", "text"}, {"text", "what is it?"}}}}}
+                             .dump();
+    message.images.push_back(i == 0 ? read_bytes(vision_golden(name) / "image.png") : other_image(i));
+    chat.messages.push_back(message);
+    if (i + 1 < n_images) chat.messages.push_back({.role = "assistant", .content = "a picture"});
+  }
+  return chat;
+}
+
+using Change = std::function<void(EngineOptions&)>;
+std::unique_ptr<Engine> open(const std::string& name, const Change& change = {}) {
+  EngineOptions options;
+  options.model_path = vision_golden(name);
+  options.n_ctx = 512;
+  options.n_threads = 2;
+  options.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
+  if (change) change(options);
+  auto engine = Engine::open(options);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return engine ? std::move(*engine) : nullptr;
+}
+
+Request request_of(ChatPrompt chat, double temperature = 0.8) {
+  Request request{.prompt = std::move(chat)};
+  request.sampling.temperature = temperature;
+  request.sampling.seed = 5;
+  request.sampling.max_tokens = 12;
+  request.sampling.ignore_eos = true;
+  request.sampling.logprobs = 5;
+  return request;
+}
+
+using Answer = std::tuple<std::vector<TokenId>, std::vector<double>>;
+Answer answer_of(const Completion& done) {
+  std::vector<double> logprobs;
+  for (const TokenLogprob& one : done.logprobs) logprobs.push_back(one.logprob);
+  return {done.tokens, logprobs};
+}
+Answer answer(Engine& engine, const Request& request) {
+  const auto done = engine.generate(request);
+  EXPECT_TRUE(done) << done.error().message;
+  return done ? answer_of(*done) : Answer{};
+}
+
+class Images : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::string name() const { return GetParam(); }
+};
+
+TEST_P(Images, make_the_librarys_prompt) {
+  const auto engine = open(name());
+  ASSERT_NE(engine, nullptr);
+  const auto tokens = engine->tokenize(question_of(name()));
+  ASSERT_TRUE(tokens) << tokens.error().message;
+  EXPECT_EQ(*tokens, expected_of(name()).at("ids").get<std::vector<TokenId>>());
+}
+
+// In f32: 1e-4 of the largest logit.
+TEST_P(Images, give_the_librarys_logits) {
+  const auto engine = open(name(), [](EngineOptions& o) {
+    o.backend = "reference";
+    o.kv_type = KvType::kF32;
+  });
+  ASSERT_NE(engine, nullptr);
+  std::vector<float> seen;
+  Request request = request_of(question_of(name()));
+  request.sampling.max_tokens = 1;
+  request.on_logits = [&](const LogitsRow& row) {
+    seen.assign(row.logits.begin(), row.logits.end());
+    return true;
+  };
+  const auto done = engine->generate(request);
+  ASSERT_TRUE(done) << done.error().message;
+  std::vector<float> expected = read_floats(vision_golden(name()) / "last_logits.f32");
+  ASSERT_LE(seen.size(), expected.size());
+  expected.resize(seen.size());
+  float largest = 0.0f;
+  float difference = 0.0f;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::fabs(expected[i]));
+    difference = std::max(difference, std::fabs(expected[i] - seen[i]));
+  }
+  EXPECT_GT(largest, 0.1f);
+  EXPECT_LE(difference, 1e-4f * largest);
+  EXPECT_EQ(done->summary.usage.image_tokens, expected_of(name()).at("n_rows").get<int64_t>());
+}
+
+TEST_P(Images, change_the_answer) {
+  const auto engine = open(name());
+  ASSERT_NE(engine, nullptr);
+  Request other = request_of(question_of(name()), 0.0);
+  std::get<ChatPrompt>(other.prompt).messages[0].images[0] = other_image(3);
+  const Answer first = answer(*engine, request_of(question_of(name()), 0.0));
+  const Answer second = answer(*engine, other);
+  EXPECT_NE(std::get<1>(first), std::get<1>(second));
+  EXPECT_EQ(first, answer(*engine, request_of(question_of(name()), 0.0)));
+}
+
+struct Condition {
+  const char* name;
+  Change change;
+};
+const Condition kConditions[] = {
+    {"one row", [](EngineOptions& o) { o.prefill_rows = 1; }},
+    {"chunks of 7", [](EngineOptions& o) { o.prefill_rows = 7; }},
+    {"chunks of 40", [](EngineOptions& o) { o.prefill_rows = 40; }},
+    {"wide steps", [](EngineOptions& o) { o.max_rows = 512; }},
+    {"1 thread", [](EngineOptions& o) { o.n_threads = 1; }},
+    {"5 threads", [](EngineOptions& o) { o.n_threads = 5; }},
+    {"no prefix cache", [](EngineOptions& o) { o.prefix_cache = false; }},
+    {"few blocks", [](EngineOptions& o) { o.kv_blocks = 18; }},
+    {"drafts by n-grams", [](EngineOptions& o) { o.speculation = Speculation::kNgram; }},
+    {"no image cache", [](EngineOptions& o) { o.image_cache_bytes = 0; }},
+};
+
+TEST_P(Images, have_one_answer_under_all_conditions) {
+  std::vector<Request> requests;
+  for (int32_t n = 1; n <= 3; ++n) requests.push_back(request_of(long_talk(name(), n), n == 2 ? 0.0 : 0.8));
+  requests.push_back(request_of(question_of(name())));
+  std::vector<Answer> alone;
+  for (const Request& request : requests) {
+    const auto engine = open(name());
+    ASSERT_NE(engine, nullptr);
+    alone.push_back(answer(*engine, request));
+  }
+  for (const Condition& condition : kConditions) {
+    const auto engine = open(name(), condition.change);
+    ASSERT_NE(engine, nullptr);
+    // Together, then one after another, with what the cache has of those before.
+    std::vector<std::future<Answer>> together;
+    for (const Request& request : requests) {
+      together.push_back(std::async(std::launch::async, [&] { return answer(*engine, request); }));
+    }
+    for (size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(together[i].get(), alone[i]) << condition.name << " " << i;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      EXPECT_EQ(answer(*engine, requests[i]), alone[i]) << condition.name << ", cached " << i;
+    }
+  }
+}
+
+TEST_P(Images, that_were_seen_come_from_the_caches) {
+  const auto engine = open(name());
+  ASSERT_NE(engine, nullptr);
+  const Request request = request_of(long_talk(name(), 2));
+  ASSERT_TRUE(engine->generate(request));
+  const auto again = engine->generate(request);
+  ASSERT_TRUE(again);
+  EXPECT_GT(again->summary.usage.cached_tokens, again->summary.usage.prompt_tokens - 33);
+  EXPECT_EQ(engine->image_stats().n_encoded, 2);
+  EXPECT_EQ(engine->image_stats().n_reused, 2);
+}
+
+TEST_P(Images, that_are_none_are_refused_by_their_number) {
+  const auto engine = open(name());
+  ASSERT_NE(engine, nullptr);
+  const std::string png = read_bytes(vision_golden(name()) / "image.png");
+  const std::string bad[] = {"", "no image", png.substr(0, png.size() / 2), "%PDF-1.7 ...",
+                             "<svg xmlns=\"http://www.w3.org/2000/svg\"/>"};
+  for (const std::string& file : bad) {
+    Request request = request_of(question_of(name()));
+    std::get<ChatPrompt>(request.prompt).messages[0].images[0] = file;
+    const auto done = engine->generate(request);
+    ASSERT_FALSE(done) << file;
+    EXPECT_TRUE(done.error().message.starts_with("image 1: ")) << done.error().message;
+    EXPECT_EQ(done.error().field, "messages");
+  }
+  Request two = request_of(question_of(name()));
+  std::get<ChatPrompt>(two.prompt).messages[0].images.push_back(png);
+  const auto done = engine->generate(two);
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().message.find("places for 1 images"), std::string::npos) << done.error().message;
+  EXPECT_TRUE(engine->generate(request_of(question_of(name()))));
+}
+
+TEST_P(Images, beyond_the_context_are_refused) {
+  const auto engine = open(name(), [](EngineOptions& o) { o.n_ctx = 64; });
+  ASSERT_NE(engine, nullptr);
+  const auto done = engine->generate(request_of(long_talk(name(), 6)));
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().kind, ErrorKind::kContextLength) << done.error().message;
+}
+
+// A mark in a client's words is words.
+TEST_P(Images, marks_that_a_client_writes_are_text) {
+  const auto engine = open(name());
+  ASSERT_NE(engine, nullptr);
+  ChatPrompt chat{.messages = {{.role = "user", .content = "<image> <start_of_image> <image_soft_token>"}}};
+  EXPECT_TRUE(engine->generate(request_of(chat)));
+  Request both = request_of(question_of(name()));
+  Message& message = std::get<ChatPrompt>(both.prompt).messages[0];
+  message.extra_json = R"({"content":[{"type":"text","text":"<image><start_of_image>"},{"type":"image"}]})";
+  const auto done = engine->generate(both);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->summary.usage.image_tokens, expected_of(name()).at("n_rows").get<int64_t>());
+}
+
+INSTANTIATE_TEST_SUITE_P(all, Images, ::testing::ValuesIn(kVisionGoldens),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(NoImages, of_a_text_model_are_refused) {
+  EngineOptions options;
+  options.model_path = goldens() / "llama";
+  options.n_threads = 1;
+  const auto engine = Engine::open(options);
+  ASSERT_TRUE(engine) << engine.error().message;
+  const auto done = (*engine)->generate(request_of(question_of("smolvlm")));
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().message.find("takes no images"), std::string::npos) << done.error().message;
+}
+
+TEST(NoImages, of_a_tower_of_another_model_are_refused_at_once) {
+  EngineOptions options;
+  options.model_path = vision_golden("smolvlm");
+  options.mmproj_path = vision_golden("gemma3") / "config.json";
+  const auto engine = Engine::open(options);
+  EXPECT_FALSE(engine);
+}
+
+}  // namespace
+}  // namespace candor::testing

@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""Makes the goldens of models that take images: a tiny random model of each projector, and what `transformers` computes.
+
+    python3 make_goldens.py --converter FOLDER [--only NAME ...]
+
+FOLDER is a checkout of llama.cpp. Needs torch, transformers, torchvision and pillow. goldens/NAME/ holds the folder as the
+library saves it (bf16; weights by a formula, tests/families/golden_store.py), mmproj.gguf as llama.cpp's converter writes
+it in bf16, and expected.json: the prompt's text and ids, with sums of the image's rows and the logits behind the prompt.
+features.f32: the image's rows in f32, [n_rows, D], all tiles one after another. The image: image.png, made here.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import torch
+import transformers as tf
+from PIL import Image
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "families"))
+from golden_store import replace_weights  # noqa: E402
+
+GOLDENS = HERE / "goldens"
+LLAMA = HERE.parent / "families" / "goldens" / "llama"
+TEXT = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+            max_position_embeddings=512, bos_token_id=0, eos_token_id=0, pad_token_id=0, tie_word_embeddings=False)
+QUESTION = "what is this?"
+
+
+def image():
+    """Odd sides; smooth, with an edge."""
+    y, x = np.mgrid[0:37, 0:50]
+    rgb = np.stack([(x * 5 + y) % 256, (y * 6 + x * x // 20) % 256, np.where(x > y, 200, 40) + (x % 7)], axis=-1)
+    return Image.fromarray(rgb.astype(np.uint8), "RGB")
+
+
+def tokenizer(folder, specials, template):
+    """The goldens' byte-level BPE with more special tokens behind it. Their ids by name."""
+    read = json.loads((LLAMA / "tokenizer.json").read_text())
+    n = len(read["model"]["vocab"])
+    for i, special in enumerate(specials):
+        read["added_tokens"].append(dict(id=n + i, content=special, single_word=False, lstrip=False, rstrip=False,
+                                         normalized=False, special=True))
+    (folder / "tokenizer.json").write_text(json.dumps(read))
+    config = json.loads((LLAMA / "tokenizer_config.json").read_text())
+    config["chat_template"] = template
+    (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=1) + "\n")
+    return {special: n + i for i, special in enumerate(specials)}
+
+
+def template(mark):
+    return ("{% for message in messages %}{{ message['role'] + ': ' }}{% if message['content'] is string %}"
+            "{{ message['content'] }}{% else %}{% for part in message['content'] %}{% if part['type'] == 'image' %}"
+            "{{ '" + mark + "' }}{% else %}{{ part['text'] }}{% endif %}{% endfor %}{% endif %}{{ '\\n' }}{% endfor %}"
+            "{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}")
+
+
+def smolvlm(folder):
+    rows = [f"<row_{r}_col_{c}>" for r in (1, 2) for c in (1, 2)]
+    ids = tokenizer(folder, ["<image>", "<fake_token_around_image>", "<global-img>", *rows], template("<image>"))
+    vision = dict(hidden_size=48, intermediate_size=80, num_hidden_layers=2, num_attention_heads=3, image_size=32,
+                  patch_size=4, layer_norm_eps=1e-6)
+    config = tf.SmolVLMConfig(text_config=dict(TEXT, model_type="llama", vocab_size=304), vision_config=vision,
+                              scale_factor=2, image_token_id=ids["<image>"], pad_token_id=0, tie_word_embeddings=False)
+    tf.SmolVLMForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    processor = dict(image_processor_type="SmolVLMImageProcessor", size=dict(longest_edge=64),
+                     max_image_size=dict(longest_edge=32), image_mean=[0.5] * 3, image_std=[0.5] * 3, resample=1,
+                     do_image_splitting=True, do_resize=True, do_rescale=True, do_normalize=True, do_pad=True,
+                     do_convert_rgb=True, rescale_factor=1 / 255)
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor, indent=1) + "\n")
+    return tf.SmolVLMForConditionalGeneration, ids["<image>"], expand_smolvlm
+
+
+def expand_smolvlm(text, pixels):
+    around, rows = "<fake_token_around_image>", "<image>" * 16
+    tiles = "".join("".join(f"{around}<row_{r}_col_{c}>{rows}" for c in (1, 2)) + "\n" for r in (1, 2))
+    return text.replace("<image>", f"{tiles}\n{around}<global-img>{rows}{around}")
+
+
+def gemma3(folder):
+    ids = tokenizer(folder, ["<start_of_image>", "<image_soft_token>", "<end_of_image>"], template("<start_of_image>"))
+    vision = dict(hidden_size=48, intermediate_size=80, num_hidden_layers=2, num_attention_heads=2, image_size=32,
+                  patch_size=4, vision_use_head=False)
+    text = dict(TEXT, vocab_size=296, head_dim=16, sliding_window=24, layer_types=["sliding_attention", "full_attention"],
+                query_pre_attn_scalar=16)
+    config = tf.Gemma3Config(text_config=text, vision_config=vision, mm_tokens_per_image=16,
+                             boi_token_index=ids["<start_of_image>"], eoi_token_index=ids["<end_of_image>"],
+                             image_token_index=ids["<image_soft_token>"], tie_word_embeddings=False)
+    model = tf.Gemma3ForConditionalGeneration(config)
+    torch.nn.init.normal_(model.model.multi_modal_projector.mm_input_projection_weight, std=0.15)
+    model.to(torch.bfloat16).save_pretrained(folder)
+    processor = dict(image_processor_type="Gemma3ImageProcessor", size=dict(height=32, width=32), image_mean=[0.5] * 3,
+                     image_std=[0.5] * 3, resample=2, do_resize=True, do_rescale=True, do_normalize=True,
+                     do_pan_and_scan=False, image_seq_length=16, rescale_factor=1 / 255)
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor, indent=1) + "\n")
+    return tf.Gemma3ForConditionalGeneration, ids["<image_soft_token>"], expand_gemma3
+
+
+def expand_gemma3(text, pixels):
+    return text.replace("<start_of_image>",
+                        "\n\n<start_of_image>" + "<image_soft_token>" * 16 + "<end_of_image>\n\n")
+
+
+QWEN_VISION = dict(hidden_size=32, intermediate_size=48, depth=3, num_heads=2, patch_size=4, spatial_merge_size=2,
+                   temporal_patch_size=2, out_hidden_size=64, num_position_embeddings=36, in_channels=3)
+
+
+def qwen_processor(folder):
+    """Fewer rows than the image has patches, so that it is made smaller, in a shape of its own."""
+    processor = dict(image_processor_type="Qwen2VLImageProcessor", size=dict(shortest_edge=16 * 16, longest_edge=40 * 32),
+                     image_mean=[0.5] * 3, image_std=[0.5] * 3, resample=3, patch_size=4, merge_size=2,
+                     temporal_patch_size=2, do_resize=True, do_rescale=True, do_normalize=True, do_convert_rgb=True,
+                     rescale_factor=1 / 255)
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor, indent=1) + "\n")
+
+
+def expand_qwen(text, pixels):
+    n = int(pixels["image_grid_thw"].prod()) // 4
+    return text.replace("<|image_pad|>", "<|image_pad|>" * n)
+
+
+def qwen_tokens(folder):
+    return tokenizer(folder, ["<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"],
+                     template("<|vision_start|><|image_pad|><|vision_end|>"))
+
+
+def qwen3vl(folder):
+    ids = qwen_tokens(folder)
+    text = dict(TEXT, vocab_size=292, head_dim=16,
+                rope_parameters=dict(rope_type="default", rope_theta=10000.0, mrope_section=[4, 2, 2],
+                                     mrope_interleaved=True))
+    config = tf.Qwen3VLConfig(text_config=text, vision_config=dict(QWEN_VISION, deepstack_visual_indexes=[0, 1]),
+                              image_token_id=ids["<|image_pad|>"], video_token_id=ids["<|video_pad|>"],
+                              vision_start_token_id=ids["<|vision_start|>"], vision_end_token_id=ids["<|vision_end|>"],
+                              tie_word_embeddings=False)
+    tf.Qwen3VLForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    qwen_processor(folder)
+    return tf.Qwen3VLForConditionalGeneration, ids["<|image_pad|>"], expand_qwen
+
+
+def qwen3_5(folder):
+    ids = qwen_tokens(folder)
+    text = dict(TEXT, vocab_size=292, num_hidden_layers=4, head_dim=32, linear_num_key_heads=2, linear_num_value_heads=4,
+                linear_key_head_dim=16, linear_value_head_dim=16, linear_conv_kernel_dim=4,
+                rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5,
+                                     mrope_section=[4, 2, 2], mrope_interleaved=True))
+    config = tf.Qwen3_5Config(text_config=text, vision_config=dict(QWEN_VISION, deepstack_visual_indexes=[]),
+                              image_token_id=ids["<|image_pad|>"], video_token_id=ids["<|video_pad|>"],
+                              vision_start_token_id=ids["<|vision_start|>"], vision_end_token_id=ids["<|vision_end|>"],
+                              tie_word_embeddings=False)
+    tf.Qwen3_5ForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    qwen_processor(folder)
+    return tf.Qwen3_5ForConditionalGeneration, ids["<|image_pad|>"], expand_qwen
+
+
+MODELS = dict(smolvlm=smolvlm, gemma3=gemma3, qwen3vl=qwen3vl, qwen3_5=qwen3_5)
+
+
+def features_of(model, pixels):
+    found = model.get_image_features(**pixels)
+    deep = list(getattr(found, "deepstack_features", None) or [])
+    while not torch.is_tensor(found):
+        found = found.pooler_output if hasattr(found, "pooler_output") else found[0]
+    deep = [one if torch.is_tensor(one) else torch.cat(list(one)) for one in deep]
+    return torch.cat([found.reshape(-1, found.shape[-1]), *deep], dim=-1)
+
+
+def as_published(folder, scratch):
+    """The folder with the names of tensors that published checkpoints, and the converter, have."""
+    import safetensors.torch
+    shutil.copytree(folder, scratch)
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    renamed = {name.replace("vision_tower.embeddings", "vision_tower.vision_model.embeddings")
+                   .replace("vision_tower.encoder", "vision_tower.vision_model.encoder")
+                   .replace("vision_tower.post_layernorm", "vision_tower.vision_model.post_layernorm"): tensor
+               for name, tensor in tensors.items()}
+    safetensors.torch.save_file(renamed, scratch / "model.safetensors", {"format": "pt"})
+    return scratch
+
+
+def convert(folder, converter, out):
+    wrapper = ("import sys, runpy; sys.path.insert(0, sys.argv[1]); sys.path.insert(0, sys.argv[1] + '/gguf-py');"
+               "sys.argv = sys.argv[2:]; runpy.run_path(sys.argv[0], run_name='__main__')")
+    subprocess.run([sys.executable, "-c", wrapper, converter, f"{converter}/convert_hf_to_gguf.py", folder, "--mmproj",
+                    "--outtype", "bf16", "--outfile", out], check=True, stdout=subprocess.DEVNULL)
+
+
+def make(name, converter):
+    torch.manual_seed(7)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch) / name
+        folder.mkdir()
+        kind, row_token, expand = MODELS[name](folder)
+        replace_weights(folder)
+        image().save(folder / "image.png")
+        model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+        processor = tf.AutoImageProcessor.from_pretrained(folder, backend="pil")
+        pixels = dict(processor([image()], return_tensors="pt"))
+        pixels.pop("rows", None), pixels.pop("cols", None), pixels.pop("num_crops", None)
+        words = tf.PreTrainedTokenizerFast.from_pretrained(folder)
+        messages = [dict(role="user", content=[dict(type="image"), dict(type="text", text=QUESTION)])]
+        text = expand(words.apply_chat_template(messages, tokenize=False, add_generation_prompt=True), pixels)
+        ids = words(text, return_tensors="pt", add_special_tokens=False).input_ids
+        with torch.no_grad():
+            features = features_of(model, pixels)
+            inputs = dict(input_ids=ids, **pixels)
+            if "qwen" in name:
+                inputs["mm_token_type_ids"] = (ids == row_token).int()
+            if name == "gemma3":
+                inputs["token_type_ids"] = (ids == row_token).int()
+            logits = model(**inputs).logits[0]
+        convert(as_published(folder, pathlib.Path(scratch) / "published"), converter, folder / "mmproj.gguf")
+        target = GOLDENS / name
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        for path in folder.iterdir():
+            if path.name != "model.safetensors":
+                shutil.copyfile(path, target / path.name)
+        features.numpy().astype("<f4").tofile(target / "features.f32")
+        logits[-1].numpy().astype("<f4").tofile(target / "last_logits.f32")
+        expected = dict(text=text, ids=ids[0].tolist(), row_token=row_token, n_rows=features.shape[0],
+                        width=features.shape[1], vocab=logits.shape[-1], question=QUESTION)
+        (target / "expected.json").write_text(json.dumps(expected) + "\n")
+        size = sum(path.stat().st_size for path in target.iterdir()) // 1024
+        print(f"{name}: {size} KiB, {features.shape[0]} rows, {ids.shape[1]} tokens")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--converter", required=True)
+    parser.add_argument("--only", nargs="*")
+    arguments = parser.parse_args()
+    os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+    for name in arguments.only or MODELS:
+        make(name, arguments.converter)
+
+
+if __name__ == "__main__":
+    main()

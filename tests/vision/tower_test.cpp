@@ -1,0 +1,99 @@
+// Towers and projectors against the `transformers` library, out of folders and of mmproj files.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "backend/all/make_backend.h"
+#include "image/prepare.h"
+#include "model/hub/hub_folder.h"
+#include "model/model.h"
+#include "vision/encoder.h"
+#include "vision/vision_files.h"
+#include "vision_golden.h"
+
+namespace candor::testing {
+namespace {
+
+vision::EncodedImage encode(const formats::ModelFile& file, const model::ArchSpec& text, const char* backend,
+                            int32_t n_threads = 2, const image::Recipe* recipe = nullptr) {
+  auto spec = vision::read_vision(file, text);
+  EXPECT_TRUE(spec) << spec.error().message;
+  if (!spec) return {};
+  const auto prepared = image::prepare(golden_image(), recipe == nullptr ? spec->recipe : *recipe);
+  EXPECT_TRUE(prepared) << prepared.error().message;
+  auto made = backend::make_backend(backend, {.n_threads = n_threads});
+  EXPECT_TRUE(made) << made.error().message;
+  auto encoder = vision::Encoder::load(file, *spec, std::move(*made));
+  EXPECT_TRUE(encoder) << encoder.error().message;
+  vision::EncodedImage encoded;
+  if (!encoder) return encoded;
+  for (const image::Tile& tile : prepared->tiles) {
+    const auto done = (*encoder)->encode(tile, encoded);
+    EXPECT_TRUE(done) << done.error().message;
+  }
+  return encoded;
+}
+
+class Tower : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    auto opened = vision::open_tower_of(vision_golden(GetParam()));
+    ASSERT_TRUE(opened) << opened.error().message;
+    folder_ = std::move(*opened);
+    ASSERT_NE(folder_, nullptr);
+    const auto whole = model::open_model(vision_golden(GetParam()));
+    ASSERT_TRUE(whole) << whole.error().message;
+    auto text = model::read_arch(**whole);
+    ASSERT_TRUE(text) << text.error().message;
+    text_ = std::move(*text);
+  }
+  std::unique_ptr<formats::ModelFile> folder_;
+  model::ArchSpec text_;
+};
+
+// 1e-4 of the largest number, in f32.
+TEST_P(Tower, gives_the_librarys_rows) {
+  const std::vector<float> expected = read_floats(vision_golden(GetParam()) / "features.f32");
+  const vision::EncodedImage seen = encode(*folder_, text_, "reference");
+  ASSERT_EQ(seen.rows.size(), expected.size());
+  float largest = 0.0f;
+  float difference = 0.0f;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::fabs(expected[i]));
+    difference = std::max(difference, std::fabs(expected[i] - seen.rows[i]));
+  }
+  EXPECT_GT(largest, 0.01f);
+  EXPECT_LE(difference, 1e-4f * largest);
+}
+
+TEST_P(Tower, has_the_same_bits_out_of_a_folder_and_an_mmproj_file) {
+  const auto file = vision::open_mmproj(vision_golden(GetParam()) / "mmproj.gguf");
+  ASSERT_TRUE(file) << file.error().message;
+  // Files do not say all limits that a folder says of an image's size.
+  const auto spec = vision::read_vision(*folder_, text_);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(encode(*folder_, text_, "cpu").rows, encode(**file, text_, "cpu", 2, &spec->recipe).rows);
+}
+
+TEST_P(Tower, has_the_same_bits_with_every_number_of_threads) {
+  const auto one = encode(*folder_, text_, "cpu", 1).rows;
+  EXPECT_EQ(one, encode(*folder_, text_, "cpu", 2).rows);
+  EXPECT_EQ(one, encode(*folder_, text_, "cpu", 5).rows);
+}
+
+TEST_P(Tower, of_another_width_is_refused) {
+  text_.dim += 16;
+  const auto spec = vision::read_vision(*folder_, text_);
+  ASSERT_FALSE(spec);
+  EXPECT_NE(spec.error().message.find("another model's"), std::string::npos) << spec.error().message;
+}
+
+INSTANTIATE_TEST_SUITE_P(all, Tower, ::testing::ValuesIn(kVisionGoldens),
+                         [](const auto& one) { return std::string(one.param); });
+
+}  // namespace
+}  // namespace candor::testing
