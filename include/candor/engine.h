@@ -90,6 +90,8 @@ class Engine {
   EngineMetrics metrics() const;
   // Of EngineOptions::cache_dir.
   DiskCacheStats disk_cache() const;
+  // All 0 where the model takes no images.
+  ImageStats image_stats() const;
   // Begins to write what the prefix cache has in memory to the disk, beside what runs; the number of blocks that it
   // has. kUnsupported where there is no cache on disk, with the reason.
   Result<std::int64_t> save_cache();

@@ -45,6 +45,7 @@ struct TokenLogprob {
 struct Usage {
   std::int64_t prompt_tokens = 0;      // counted once, whatever the number of choices
   std::int64_t completion_tokens = 0;  // every token drawn for any choice, an end token included
+  std::int64_t image_tokens = 0;       // of the prompt: rows of images
   std::int64_t cached_tokens = 0;      // of the prompt, found in the prefix cache
   std::int64_t disk_tokens = 0;        // of those, brought into it from the disk for this request
   std::int64_t truncated_tokens = 0;   // dropped by Request::max_prompt_tokens
@@ -160,8 +161,8 @@ struct TokenEvent {
   TokenId token = -1;                     // -1 in a last event that no token caused
   std::string text{};                     // what may be shown now; often the token's text, sometimes "", sometimes more
   std::optional<TokenLogprob> logprob{};  // of `token`, where logprobs >= 0
-  std::optional<TokenLogprob> predicted{};  // where Request::predicted has another token and logprobs >= 0: that one
-  std::vector<TokenLogprob> top_logprobs{};       // descending, then ascending id
+  std::optional<TokenLogprob> predicted{};   // where Request::predicted has another token and logprobs >= 0: that one
+  std::vector<TokenLogprob> top_logprobs{};  // descending, then ascending id
   std::optional<TokenExplanation> explanation{};  // with SamplingParams::explain
   std::vector<PromptLogprob> prompt_logprobs{};   // in the request's first event only: of its second token and so on
   std::vector<float> embedding{};                 // with Request::pooling

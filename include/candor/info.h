@@ -26,7 +26,7 @@ struct MemoryPlan {
   std::uint64_t copy_bytes = 0;          // weights in another type or order than the file's, until they are packed
   std::uint64_t kv_bytes_per_token = 0;  // over all layers, with the padding
   std::uint64_t kv_padding_per_token = 0;  // of it, one head beyond the model's, so that blocks lie apart in caches
-  std::int32_t n_ctx = 0;                // longest context
+  std::int32_t n_ctx = 0;                  // longest context
   std::int32_t kv_blocks = 0;
   std::int32_t kv_block_tokens = 0;
   std::int32_t state_slots = 0;  // 0: no layer is recurrent
@@ -68,10 +68,10 @@ struct ModelInfo {
   std::filesystem::path draft_path{};  // of the draft model or head, where it has a file of its own
   std::int64_t draft_parameters = 0;
   std::int64_t n_parameters = 0;
-  std::int64_t used_parameters = 0;       // that one token computes with: of experts those that it goes to
-  std::uint64_t used_weight_bytes = 0;    // the same as packed
-  std::string arithmetic{};               // of most products with them: "int8", "bf16" or "f32"
-  std::int32_t n_fast_matrices = 0;  // read as EngineOptions::fast_weights asks
+  std::int64_t used_parameters = 0;     // that one token computes with: of experts those that it goes to
+  std::uint64_t used_weight_bytes = 0;  // the same as packed
+  std::string arithmetic{};             // of most products with them: "int8", "bf16" or "f32"
+  std::int32_t n_fast_matrices = 0;     // read as EngineOptions::fast_weights asks
   std::int32_t n_layers = 0;
   std::int32_t dim = 0;
   std::int32_t n_vocab = 0;
@@ -88,13 +88,14 @@ struct ModelInfo {
   TokenId pad = -1;
   FimTokens fim{};
   ReadingInfo reading{};
+  std::string images{};  // the projector of a model that takes images, "gemma3"; empty: it takes none
   bool has_chat_template = false;
-  std::string chat_template{};        // as the file has it
+  std::string chat_template{};         // as the file has it
   std::string chat_template_digest{};  // its SHA-256, hexadecimal; empty: there is none
-  std::string chat_template_error{};  // why messages are refused although the file has a template
-  std::string response_template{};    // how its maker says that answers are taken apart, as JSON; often none
-  std::uint64_t hash = 0;             // of the architecture and the weights
-  StepCosts costs{};                  // in effect
+  std::string chat_template_error{};   // why messages are refused although the file has a template
+  std::string response_template{};     // how its maker says that answers are taken apart, as JSON; often none
+  std::uint64_t hash = 0;              // of the architecture and the weights
+  StepCosts costs{};                   // in effect
 };
 
 // How much of a request's prompt is read, as of the last step that began.
@@ -139,6 +140,15 @@ struct DiskCacheStats {
   std::int64_t blocks_unwritten = 0;  // no room to write them, or another process writes
   std::int64_t folder_bytes = 0;
   std::int64_t folder_blocks = 0;
+};
+
+// Images of requests. Totals since open(), and what stands now.
+struct ImageStats {
+  std::int64_t n_encoded = 0;
+  std::int64_t n_reused = 0;  // that had been encoded before
+  double encode_ms = 0;
+  std::int64_t cached_bytes = 0;
+  std::int64_t tower_bytes = 0;  // weights, K/V and activations; 0 before the first image
 };
 
 // Totals since open(), and what stands now.

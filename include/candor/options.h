@@ -45,11 +45,11 @@ struct EngineOptions {
   std::filesystem::path model_path{};  // a GGUF file, or a folder of safetensors with its config.json
   std::string quantize{};     // "q4_k_m" and the like: weights are encoded while they are loaded; "" = as they are
   bool fast_weights = false;  // read Q4_K matrices as close values that cost less: docs/numerics.md, "Rebased weights"
-  std::string backend = "cpu";      // or "reference"
-  std::int32_t n_threads = 0;       // 0 = what this machine advises
-  std::int32_t n_ranks = 1;         // processes that share the model: each has some threads and its part of the weights
+  std::string backend = "cpu";  // or "reference"
+  std::int32_t n_threads = 0;   // 0 = what this machine advises
+  std::int32_t n_ranks = 1;     // processes that share the model: each has some threads and its part of the weights
   std::filesystem::path rank_program{};  // the candor command, which the other ranks run; needed with several
-  bool uses_mpi = false;            // the ranks are those that mpirun started and that joined; this one is rank 0
+  bool uses_mpi = false;                 // the ranks are those that mpirun started and that joined; this one is rank 0
   std::int64_t n_ctx = 0;           // context limit in tokens; 0 = the model's own, cut to what the K/V budget holds
   std::optional<KvType> kv_type{};  // of the K/V cache; absent: the backend's own
   std::uint64_t kv_bytes = 0;       // K/V budget; 0 = enough for max_running short or one full context, at most 1 GiB
@@ -57,24 +57,29 @@ struct EngineOptions {
   // Recurrent states kept at the ends of K/V blocks, so that the prefix cache finds them, beside those that sequences
   // need; absent: as many as 256 MiB hold, 4 to 64.
   std::optional<std::int32_t> kept_states{};
-  std::int32_t max_rows = 256;      // tokens computed in one step
-  std::int32_t prefill_rows = 0;    // of those, at most this many of prompts; 0 = all
-  std::int32_t max_running = 16;    // requests computed at once
-  std::int32_t max_queued = 128;    // requests waiting; beyond it submit() answers kOverloaded
+  std::int32_t max_rows = 256;    // tokens computed in one step
+  std::int32_t prefill_rows = 0;  // of those, at most this many of prompts; 0 = all
+  std::int32_t max_running = 16;  // requests computed at once
+  std::int32_t max_queued = 128;  // requests waiting; beyond it submit() answers kOverloaded
   // While others decode, prompts are read in chunks that let a step take about so long; 0 = 1.75 times what decoding
   // alone takes.
   double step_ms = 0;
   std::optional<StepCosts> costs{};  // absent: measured by open(), where max_running > 1 or drafts are made
   Speculation speculation = Speculation::kOff;
   std::filesystem::path draft_path{};  // with Speculation::kDraft, and only then
+  // Of a model that takes images: its tower and projector, a GGUF file; empty: those in the model's folder, or the file
+  // beside the model's that is called mmproj*.gguf. Their weights are read with the first image.
+  std::filesystem::path mmproj_path{};
+  bool takes_images = true;                                    // false: text alone
+  std::uint64_t image_cache_bytes = std::uint64_t{256} << 20;  // encoded images that are kept for later requests
   std::vector<AdapterSource> adapters{};  // loaded with the model; requests say which of them they use
-  bool prefix_cache = true;            // share the K/V of equal beginnings
+  bool prefix_cache = true;               // share the K/V of equal beginnings
   // Where the prefix cache goes when it has no room in memory, and when the engine is closed; empty: nowhere. Engines
   // and processes may share it. A folder that cannot be used is told of by Engine::disk_cache(), and the engine runs
   // without.
   std::filesystem::path cache_dir{};
-  std::uint64_t cache_bytes = 0;       // of that folder; 0 = 10 GB, or a tenth of what the disk has left
-  bool use_kv_cache = true;            // false recomputes every token at every step: for measuring only
+  std::uint64_t cache_bytes = 0;  // of that folder; 0 = 10 GB, or a tenth of what the disk has left
+  bool use_kv_cache = true;       // false recomputes every token at every step: for measuring only
 };
 
 }  // namespace candor

@@ -29,7 +29,8 @@ inline constexpr std::int64_t kMaxExplainedRows = 4096;  // of a beam search
 inline constexpr std::int32_t kMaxPriority = 1000;
 inline constexpr std::size_t kMaxKeyBytes = 256;
 inline constexpr std::size_t kMaxPromptRowFloats = std::size_t{1} << 28;  // of Request::rows: 1 GiB
-inline constexpr std::size_t kMaxTokenRules = 1024;  // logit biases, bans, allowed ids, bad words
+inline constexpr std::size_t kMaxImages = 64;                             // of a request
+inline constexpr std::size_t kMaxTokenRules = 1024;                       // logit biases, bans, allowed ids, bad words
 inline constexpr std::size_t kMaxBadWordBytes = 256;
 
 // Added to the logit of a token, or of every token of a text, before anything else; `ban` takes them out.
@@ -118,6 +119,9 @@ struct Message {
   // "reasoning_content"; a "content" here replaces the one above (null, or a list of parts). Strings in it stay text,
   // too. Empty: none.
   std::string extra_json{};
+  // Files, as they are: JPEG, PNG, WebP, GIF (the first frame) or BMP. Each stands for a part {"type": "image"} of the
+  // content in `extra_json`, in order.
+  std::vector<std::string> images{};
 };
 
 // A conversation, rendered by the model's own template. Control tokens in `content` stay text.
@@ -139,11 +143,11 @@ enum class OnContextFull : std::uint8_t {
 
 // When a request's turn comes, and what it shares with others. Nothing here changes an answer.
 struct Scheduling {
-  std::int32_t priority = 0;  // -kMaxPriority to kMaxPriority; higher is sooner; waiting raises it slowly
-  std::string fair_key{};     // among equal priorities the key that was served least comes first: a user, say
-  double deadline_ms = 0.0;   // since submit(); then it ends with kDeadline. 0 = none
+  std::int32_t priority = 0;        // -kMaxPriority to kMaxPriority; higher is sooner; waiting raises it slowly
+  std::string fair_key{};           // among equal priorities the key that was served least comes first: a user, say
+  double deadline_ms = 0.0;         // since submit(); then it ends with kDeadline. 0 = none
   double prompt_deadline_ms = 0.0;  // the same, as long as it has no token
-  std::string cache_scope{};  // the prefix cache is shared within a scope only
+  std::string cache_scope{};        // the prefix cache is shared within a scope only
 };
 
 // Instead of drawing: the n likeliest answers that a search over `width` texts side by side finds. It knows bans,
@@ -165,9 +169,9 @@ struct Request {
   std::optional<BeamSearch> beams{};
   // From the first token on, or from </think> on where the prompt ends inside of a reasoning section.
   std::optional<ConstraintSpec> constraint{};
-  Pooling pooling = Pooling::kNone;                 // else the answer is one vector, and no text
-  std::int32_t first_scored = 1;                    // token with a prompt logprob; those before may come from the cache
-  LogitsHook on_logits{};                           // sees and changes each row that a token is chosen from
+  Pooling pooling = Pooling::kNone;  // else the answer is one vector, and no text
+  std::int32_t first_scored = 1;     // token with a prompt logprob; those before may come from the cache
+  LogitsHook on_logits{};            // sees and changes each row that a token is chosen from
   // Of those that the engine holds, added in the order of their names; [0, kMaxRequestAdapters].
   std::vector<RequestAdapter> adapters{};
   PromptRows rows = PromptRows::kNone;              // else the answer is these rows, and no text

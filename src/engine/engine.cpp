@@ -39,6 +39,18 @@ kv::PrefixKey prefix_key(const engine::LoadedModel& loaded) {
   return key;
 }
 
+std::unique_ptr<engine::ImageStore> make_images(const engine::LoadedModel& loaded, engine::Inbox& inbox) {
+  if (loaded.vision == nullptr) return nullptr;
+  return std::make_unique<engine::ImageStore>(*loaded.vision, loaded.options.image_cache_bytes,
+                                              [&inbox] { inbox.wake(); });
+}
+
+std::unique_ptr<engine::ImageReader> make_image_reader(const engine::LoadedModel& loaded, engine::ImageStore* store,
+                                                       sandbox::HelperPool& helpers) {
+  if (store == nullptr) return nullptr;
+  return std::make_unique<engine::ImageReader>(*loaded.vision, *store, helpers);
+}
+
 // Collects the events of one request until the last.
 class Collector {
  public:
@@ -107,7 +119,10 @@ Engine::Impl::Impl(engine::LoadedModel loaded_model, const sandbox::HelperOption
     : loaded(std::move(loaded_model)),
       store(engine::open_store(loaded.options, *loaded.kv)),
       helpers(helper_options),
-      reader(*loaded.file, *loaded.tokenizer, helpers),
+      inbox(loaded.options.max_running + loaded.options.max_queued),
+      images(make_images(loaded, inbox)),
+      image_reader(make_image_reader(loaded, images.get(), helpers)),
+      reader(*loaded.file, *loaded.tokenizer, helpers, image_reader.get()),
       info(engine::describe(loaded)),
       limits{.tokenizer = loaded.tokenizer.get(),
              .n_ctx = loaded.n_ctx(),
@@ -121,8 +136,7 @@ Engine::Impl::Impl(engine::LoadedModel loaded_model, const sandbox::HelperOption
              .label_pad = loaded.head.label_pad,
              .key = prefix_key(loaded),
              .adapters = &adapters},
-      inbox(loaded.options.max_running + loaded.options.max_queued),
-      loop(loaded, inbox, adapters, metrics, clock, store.store) {
+      loop(loaded, inbox, adapters, metrics, clock, store.store, images.get()) {
   info.has_chat_template = reader.has_template();
   info.chat_template = reader.template_source();
   if (!info.chat_template.empty()) info.chat_template_digest = to_hex(sha256(info.chat_template));
@@ -135,8 +149,7 @@ Engine::Impl::~Impl() {
 }
 
 Result<std::unique_ptr<Engine>> Engine::Impl::open(const EngineOptions& options,
-                                                   const engine::BackendFactory& make_backend,
-                                                   const Progress& progress,
+                                                   const engine::BackendFactory& make_backend, const Progress& progress,
                                                    const sandbox::HelperOptions& helper_options) {
   return guarded([&]() -> Result<std::unique_ptr<Engine>> {
     const engine::HeldPlace held;  // the engine thread and those that compute are bound, the caller is not
@@ -381,6 +394,10 @@ Result<void> Engine::health() const {
 EngineMetrics Engine::metrics() const {
   return impl_->metrics.snapshot();
 }
+ImageStats Engine::image_stats() const {
+  return impl_->images == nullptr ? ImageStats{} : impl_->images->stats();
+}
+
 DiskCacheStats Engine::disk_cache() const {
   DiskCacheStats stats = impl_->loop.disk_cache();
   if (!stats.is_on) stats.problem = impl_->store.problem;

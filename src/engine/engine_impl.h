@@ -15,6 +15,8 @@
 #include "constrain/constraint.h"
 #include "constrain/grammar_constraint.h"
 #include "engine/disk/open_store.h"
+#include "engine/images/image_reader.h"
+#include "engine/images/image_store.h"
 #include "engine/open/loaded_model.h"
 #include "engine/request/active_request.h"
 #include "engine/request/adapter_registry.h"
@@ -58,6 +60,9 @@ struct Engine::Impl {
   engine::LoadedModel loaded;
   engine::OpenedStore store;
   sandbox::HelperPool helpers;  // has locks of its own
+  engine::Inbox inbox;
+  std::unique_ptr<engine::ImageStore> images;         // nullptr: the model takes none; has locks of its own
+  std::unique_ptr<engine::ImageReader> image_reader;  // of these
   engine::PromptReader reader;
   ModelInfo info;
   engine::RequestLimits limits;
@@ -68,7 +73,6 @@ struct Engine::Impl {
   std::unique_ptr<constrain::GrammarCompiler> grammar_compiler;
 
   engine::AdapterRegistry adapters;  // has locks of its own
-  engine::Inbox inbox;
   engine::MetricStore metrics;
   engine::StepLoop loop;
   std::thread thread;  // the engine thread

@@ -128,7 +128,7 @@ bool DiskTier::bring(Restore& restore, std::span<const std::byte> payload, kv::B
 
 void DiskTier::save(BlockId block, StateId state, const kv::PrefixDigest& digest, const kv::PrefixDigest& parent,
                     std::span<const TokenId> tokens, const kv::PrefixKey& key) {
-  if (store_->find(digest)) return;
+  if (digest == kv::kNoDigest || store_->find(digest)) return;
   prefix_store::RecordHeader header{
       .n_tokens = static_cast<uint32_t>(tokens.size()), .digest = digest, .parent = parent};
   header.model_hash = key.model_hash;
@@ -173,7 +173,7 @@ void DiskTier::save_part(const kv::BlockManager& blocks, size_t most_bytes) {
   for (size_t n_bytes = 0; n_to_save_ > 0 && n_bytes < most_bytes && worker_->has_room_to_write();) {
     const BlockId block = --n_to_save_;
     const auto content = blocks.content_of(block);
-    if (!content || store_->find(content->digest)) continue;
+    if (!content || content->digest == kv::kNoDigest || store_->find(content->digest)) continue;
     const StateId state = blocks.states().checkpoint_of(block);
     save(block, state, content->digest, content->parent, content->tokens, content->key);
     n_bytes += block_bytes_;

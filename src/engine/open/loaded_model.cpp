@@ -132,9 +132,20 @@ Result<void> check_options(const EngineOptions& options) {
 
 namespace {
 
+// A step holds an image whose rows see one another, beside those that decode.
+Result<void> add_vision(LoadedModel& loaded) {
+  CANDOR_ASSIGN(const model::ArchSpec spec, model::read_arch(*loaded.file));
+  CANDOR_ASSIGN(loaded.vision, open_vision(loaded.options, spec));
+  if (loaded.vision == nullptr || !loaded.vision->spec.prompt.is_seen_whole) return {};
+  const int32_t n_rows = vision::most_rows(loaded.vision->spec);
+  loaded.options.max_rows = std::max(loaded.options.max_rows, n_rows + loaded.options.max_running);
+  return {};
+}
+
 Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend, const LoadProgress& progress) {
   CANDOR_ASSIGN(loaded.file, open_model_file(loaded.options));
   loaded.options = choose_drafts(loaded.options, *loaded.file);
+  CANDOR_TRY(add_vision(loaded));
   const EngineOptions options = loaded.options;
   CANDOR_ASSIGN(loaded.backend, make_backend(options));
   CANDOR_ASSIGN(loaded.kernels, kernels::select_table_from_environment());
@@ -142,8 +153,8 @@ Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend,
   CANDOR_ASSIGN(const MemoryPlan plan, plan_memory(options, *loaded.file, *loaded.backend, draft ? &*draft : nullptr));
   CANDOR_TRY(check_fits(plan));
   CANDOR_ASSIGN(loaded.tokenizer, text::Tokenizer::from_model_file(*loaded.file));
-  CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend,
-                                                 {.progress = progress, .n_ctx = options.n_ctx}));
+  CANDOR_ASSIGN(loaded.model,
+                model::Model::load(*loaded.file, *loaded.backend, {.progress = progress, .n_ctx = options.n_ctx}));
   CANDOR_ASSIGN(loaded.head, model::read_text_head(*loaded.file, loaded.model->spec()));
   CANDOR_ASSIGN(loaded.adapters, load_adapters(options, *loaded.file, *loaded.model));
   loaded.options = fit_options(loaded.options, loaded.model->spec(), loaded.head.max_tokens);
@@ -225,6 +236,7 @@ ModelInfo describe(const LoadedModel& loaded) {
   info.adds_bos = loaded.tokenizer->special().add_bos;
   info.eos = loaded.tokenizer->special().eos;
   info.pad = loaded.tokenizer->special().pad;
+  if (loaded.vision != nullptr) info.images = loaded.vision->spec.family;
   info.reading = reading_of(loaded.head, spec);
   info.fim = find_fim_tokens(*loaded.file, *loaded.tokenizer);
   const auto ends = loaded.tokenizer->end_tokens();

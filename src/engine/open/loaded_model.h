@@ -17,6 +17,7 @@
 #include "candor/options.h"
 #include "draft/drafter.h"
 #include "engine/open/draft_model.h"
+#include "engine/open/loaded_vision.h"
 #include "formats/model_file.h"
 #include "kernels/kernels.h"
 #include "model/model.h"
@@ -44,8 +45,9 @@ struct LoadedModel {
   std::unique_ptr<model::Model> model{};
   std::unique_ptr<backend::KvStore> kv{};
   std::optional<DraftModel> draft{};
-  std::vector<PlacedAdapter> adapters{};  // that the options name
-  model::TextHead head{};  // what becomes of texts that are only read
+  std::vector<PlacedAdapter> adapters{};   // that the options name
+  std::unique_ptr<LoadedVision> vision{};  // nullptr: no images
+  model::TextHead head{};                  // what becomes of texts that are only read
 
   int32_t n_ctx() const { return static_cast<int32_t>(options.n_ctx); }
   // No layer looks further back; 0 = some layer sees everything.

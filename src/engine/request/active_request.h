@@ -17,6 +17,7 @@
 #include "candor/request.h"
 #include "constrain/masked_constraint.h"
 #include "draft/draft_length.h"
+#include "engine/images/image_store.h"
 #include "engine/request/adapter_registry.h"
 #include "engine/request/beams.h"
 #include "engine/request/kept_row.h"
@@ -30,6 +31,13 @@
 namespace candor::engine {
 
 using EventCallback = std::function<void(const TokenEvent&)>;
+
+// Consecutive rows of an image, and where they are in the prompt.
+struct PlacedTile {
+  SharedImage image{};
+  int32_t first_row = 0;  // of the image
+  sched::ImageRows rows{};
+};
 
 // How a request's tokens are chosen and when it ends.
 struct ChoiceRules {
@@ -61,7 +69,7 @@ struct Choice {
   int64_t last_token_ns = kNever;
   draft::DraftLength draft_length{};
   std::vector<TokenId> predicted{};  // its tokens, as the caller believes; empty: no longer
-  TokenId first_token = kNoToken;  // until it has a sequence of its own
+  TokenId first_token = kNoToken;    // until it has a sequence of its own
   bool is_open = true;
   bool is_published = false;  // its last event was handed out
 };
@@ -72,6 +80,7 @@ struct ActiveRequest {
   RequestId id = 0;
   sched::SequenceSpec spec{};
   std::vector<AdapterRegistry::Held> adapters{};
+  std::vector<PlacedTile> images{};  // spec.images, and whose rows they are
   ChoiceRules rules{};
   std::vector<Choice> choices{};  // one or more
   std::optional<Beams> beams{};

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/utf8.h"
+#include "engine/request/prompt_images.h"
 #include "engine/request/request_check.h"
 
 namespace candor::engine {
@@ -29,8 +30,8 @@ int64_t wall_clock_seconds() {
 }  // namespace
 
 PromptReader::PromptReader(const formats::ModelFile& file, const text::Tokenizer& tokenizer,
-                           sandbox::HelperPool& helpers)
-    : tokenizer_(tokenizer) {
+                           sandbox::HelperPool& helpers, const ImageReader* images)
+    : tokenizer_(tokenizer), images_(images) {
   const auto pairs = formats::meta_string(file, "tokenizer.chat_template.rerank");
   if (pairs && pairs->has_value()) pairs_ = text::PairTemplate::make(**pairs, tokenizer);
   const auto source = formats::meta_string(file, kTemplateKey);
@@ -51,9 +52,8 @@ Result<ReadPrompt> PromptReader::read(const Prompt& prompt, const std::function<
   if (const auto* pair = std::get_if<PairPrompt>(&prompt)) return read_pair(*pair);
   const auto* text = std::get_if<TextPrompt>(&prompt);
   const auto* chat = std::get_if<ChatPrompt>(&prompt);
-  auto tokens = text != nullptr   ? read_text(*text)
-                : chat != nullptr ? read_chat(*chat, on_rendered)
-                                  : read_tokens(std::get<TokenPrompt>(prompt));
+  if (chat != nullptr) return read_chat(*chat, on_rendered);
+  auto tokens = text != nullptr ? read_text(*text) : read_tokens(std::get<TokenPrompt>(prompt));
   if (!tokens) return tokens.error();
   return ReadPrompt{.tokens = std::move(*tokens)};
 }
@@ -70,7 +70,8 @@ Result<ReadPrompt> PromptReader::read_pair(const PairPrompt& prompt) const {
   }
   auto pair = tokenizer_.encode_pair(prompt.first, prompt.second);
   if (!pair) return fail(std::move(pair).error(), "prompt");
-  return ReadPrompt{.tokens = std::move(pair->tokens), .second_begin = pair->second_begin, .has_types = pair->has_types};
+  return ReadPrompt{
+      .tokens = std::move(pair->tokens), .second_begin = pair->second_begin, .has_types = pair->has_types};
 }
 
 Result<std::vector<TokenId>> PromptReader::read_text(const TextPrompt& prompt) const {
@@ -88,14 +89,47 @@ Result<std::vector<TokenId>> PromptReader::read_tokens(const TokenPrompt& tokens
   return tokens;
 }
 
-Result<std::vector<TokenId>> PromptReader::read_chat(const ChatPrompt& chat,
-                                                      const std::function<void()>& on_rendered) const {
-  const auto rendered = render_marked(chat);
+Result<ReadPrompt> PromptReader::read_chat(const ChatPrompt& chat, const std::function<void()>& on_rendered) const {
+  const auto images = read_images(chat);
+  if (!images) return images.error();
+  auto rendered = render_marked(chat);
   if (!rendered) return rendered.error();
+  RowToken row;
+  if (!images->empty()) {
+    const vision::ImagePrompt& how = images_->spec().prompt;
+    CANDOR_ASSIGN(row, find_row_token(how, tokenizer_));
+    CANDOR_ASSIGN(*rendered, expand_images(*rendered, *images, how, row.text));
+  }
   if (on_rendered) on_rendered();
   auto tokens = text::tokenize_prompt(tokenizer_, *rendered);
   if (!tokens) return fail(std::move(tokens).error(), "messages");
-  return std::move(*tokens);
+  ReadPrompt read{.tokens = std::move(*tokens)};
+  if (!images->empty()) {
+    CANDOR_ASSIGN(read.images, place_images(read.tokens, *images, row.id, images_->spec()));
+  }
+  return read;
+}
+
+Result<std::vector<SharedImage>> PromptReader::read_images(const ChatPrompt& chat) const {
+  std::vector<SharedImage> images;
+  for (const Message& message : chat.messages) {
+    for (const std::string& file : message.images) {
+      if (images_ == nullptr) {
+        return Error{
+            ErrorKind::kUnsupported,
+            "this is a text model, it takes no images: send text alone, or load a model with a vision tower (a "
+            "folder that has one, or a GGUF file with its mmproj file beside it)",
+            "messages"};
+      }
+      if (images.size() == kMaxImages) {
+        return Error{ErrorKind::kInvalidInput,
+                     "the messages hold more than " + std::to_string(kMaxImages) + " images: send fewer", "messages"};
+      }
+      CANDOR_ASSIGN(SharedImage image, images_->read(file, images.size() + 1));
+      images.push_back(std::move(image));
+    }
+  }
+  return images;
 }
 
 Result<std::string> PromptReader::render(const ChatPrompt& chat) const {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "candor/request.h"
+#include "engine/images/image_reader.h"
+#include "engine/images/image_store.h"
 #include "engine/request/request_check.h"
 #include "formats/model_file.h"
 #include "sandbox/helper_pool.h"
@@ -20,7 +22,9 @@ class PromptReader {
  public:
   // A file whose template cannot be used still gives a reader; messages are then refused with the reason. The tokenizer
   // and the helpers are borrowed and outlive the reader; the file is only read here.
-  PromptReader(const formats::ModelFile& file, const text::Tokenizer& tokenizer, sandbox::HelperPool& helpers);
+  // images: nullptr where the model takes none; borrowed as well.
+  PromptReader(const formats::ModelFile& file, const text::Tokenizer& tokenizer, sandbox::HelperPool& helpers,
+               const ImageReader* images = nullptr);
 
   // on_rendered: called between the template and the tokenizer, where there is a template to render.
   Result<ReadPrompt> read(const Prompt& prompt, const std::function<void()>& on_rendered = {}) const;
@@ -36,11 +40,13 @@ class PromptReader {
  private:
   Result<ReadPrompt> read_pair(const PairPrompt& prompt) const;
   Result<std::vector<TokenId>> read_text(const TextPrompt& prompt) const;
-  Result<std::vector<TokenId>> read_chat(const ChatPrompt& chat, const std::function<void()>& on_rendered) const;
+  Result<ReadPrompt> read_chat(const ChatPrompt& chat, const std::function<void()>& on_rendered) const;
+  Result<std::vector<SharedImage>> read_images(const ChatPrompt& chat) const;
   Result<std::vector<TokenId>> read_tokens(const TokenPrompt& tokens) const;
   Result<text::RenderedPrompt> render_marked(const ChatPrompt& chat) const;
 
   const text::Tokenizer& tokenizer_;
+  const ImageReader* images_;
   std::optional<text::ChatTemplate> template_;
   std::optional<text::PairTemplate> pairs_;
   std::string template_source_;

@@ -115,8 +115,8 @@ Result<void> add_rows(const Request& request, size_t n_tokens, const RequestLimi
                                                             : static_cast<size_t>(limits.dim);
   if (n_tokens > kMaxPromptRowFloats / width) {
     return invalid("rows", "rows has " + std::to_string(n_tokens) + " x " + std::to_string(width) +
-                               " numbers, expected at most " + std::to_string(kMaxPromptRowFloats) +
-                               ": give at most " + std::to_string(kMaxPromptRowFloats / width) + " tokens at once");
+                               " numbers, expected at most " + std::to_string(kMaxPromptRowFloats) + ": give at most " +
+                               std::to_string(kMaxPromptRowFloats / width) + " tokens at once");
   }
   rules.rows = request.rows;
   rules.makes_text = false;
@@ -229,6 +229,28 @@ void warn_of_limit(const Request& request, int32_t n_ctx, ActiveRequest& active)
                                     std::to_string(n_ctx) + " tokens has room for " + std::to_string(room));
 }
 
+// What is not known of images yet, or has no meaning with them, is refused.
+Result<void> add_images(const Request& request, std::vector<PlacedTile> images, ActiveRequest& active) {
+  if (images.empty()) return {};
+  if (request.on_context_full == OnContextFull::kCrop) {
+    return unsupported("on_context_full", "on_context_full is crop, expected stop: an image is not cropped");
+  }
+  if (request.max_prompt_tokens) {
+    return unsupported("max_prompt_tokens", "max_prompt_tokens would cut a prompt with images: leave it out");
+  }
+  if (request.receipt)
+    return unsupported("receipt", "a receipt lists tokens, and says nothing of images: leave it out");
+  if (active.spec.shows_prompt) {
+    return unsupported("prompt_logprobs", "prompt_logprobs, rows and pooling look at tokens: leave the images out");
+  }
+  for (const PlacedTile& tile : images) {
+    active.spec.images.push_back(tile.rows);
+    active.summary.usage.image_tokens += tile.rows.n_rows;
+  }
+  active.images = std::move(images);
+  return {};
+}
+
 Result<void> add_predicted(const Request& request, const RequestLimits& limits, ActiveRequest& active) {
   if (request.predicted.empty()) return {};
   if (request.predicted.size() != active.choices.size()) {
@@ -280,9 +302,8 @@ Result<void> prepare_beams(const Request& request, const RequestLimits& limits, 
   const int64_t room = int64_t{limits.n_ctx} - static_cast<int64_t>(active.spec.prompt.size());
   const int64_t asked = active.rules.max_tokens;
   const bool is_bounded = active.spec.on_full == OnContextFull::kStop;
-  active.beams.emplace(sample::BeamParams{.asked = beams,
-                                          .max_length = is_bounded && (asked == 0 || asked > room) ? room : asked,
-                                          .n_best = request.n});
+  active.beams.emplace(sample::BeamParams{
+      .asked = beams, .max_length = is_bounded && (asked == 0 || asked > room) ? room : asked, .n_best = request.n});
   active.spec.n_places = beams.width;
   return check_explained_rows(*active.beams, active.rules.explains);
 }
@@ -405,6 +426,7 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, R
   active->summary.usage.prompt_tokens = static_cast<int64_t>(tokens.size());
   if (auto noted = begin_receipt(request, tokens, limits, *active); !noted) return noted.error();
   if (auto predicted = add_predicted(request, limits, *active); !predicted) return predicted.error();
+  if (auto added = add_images(request, std::move(prompt.images), *active); !added) return added.error();
   active->spec.prompt = std::move(tokens);
   if (auto fits = fit_context(request, limits.n_ctx, *active); !fits) return fits.error();
   active->spec.turns = text::find_turns(active->spec.prompt, *limits.tokenizer);

@@ -11,6 +11,7 @@
 
 #include "candor/info.h"
 #include "candor/request.h"
+#include "engine/images/image_store.h"
 #include "engine/request/active_request.h"
 #include "engine/request/adapter_registry.h"
 #include "text/tokenizer/tokenizer.h"
@@ -23,6 +24,7 @@ struct ReadPrompt {
   int32_t second_begin = 0;
   bool has_types = false;
   bool is_whole = false;  // of a template: it cannot be cut
+  std::vector<PlacedTile> images{};
 };
 
 // What a check needs to know of the engine; borrowed, constant.

@@ -3,6 +3,7 @@
 // Engine thread only.
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "backend/backend.h"
@@ -20,6 +21,7 @@ struct StepResult {
   backend::RowsView hidden{};  // rows as in logits
   int64_t ready_ns = 0;        // when they were there
   const sched::StepPlan* plan = nullptr;
+  std::span<const float> vectors{};
   ModelRunner* runner = nullptr;
 
   // Where the numbers of the step broke, behind the message of an error that they caused.
@@ -31,8 +33,8 @@ class ModelRunner {
   // All are borrowed.
   ModelRunner(LoadedModel& loaded, const obs::Clock& clock) : loaded_(loaded), clock_(clock) {}
 
-  // REQUIRES: a plan that is not empty.
-  StepResult run(const sched::StepPlan& plan);
+  // REQUIRES: a plan that is not empty. vectors: of its image rows, until the next run.
+  StepResult run(const sched::StepPlan& plan, std::span<const float> vectors = {});
 
   // Of the last run.
   int64_t began_ns() const { return began_ns_; }

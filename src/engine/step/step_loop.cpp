@@ -42,13 +42,14 @@ sched::StepBudget step_budget(const LoadedModel& loaded) {
 }  // namespace
 
 StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, AdapterRegistry& adapters, MetricStore& metrics,
-                   const obs::Clock& clock, std::shared_ptr<prefix_store::Store> store)
+                   const obs::Clock& clock, std::shared_ptr<prefix_store::Store> store, ImageStore* images)
     : scheduler_options_(scheduler_options(loaded)),
       budget_(step_budget(loaded)),
       loaded_(loaded),
       inbox_(inbox),
       adapters_(adapters),
       clock_(clock),
+      images_(images),
       masks_(inbox, metrics, budget_.max_out_rows + budget_.max_shown_rows),
       scheduler_(scheduler_options_),
       disk_(std::move(store), *loaded.kv, scheduler_options_.costs, [&inbox] { inbox.wake(); }),
@@ -92,7 +93,8 @@ void StepLoop::free_adapters() {
 // How long there is nothing to do unless something arrives: until the next deadline, where all wait for masks.
 int64_t StepLoop::patience_ns() const {
   if (is_saving_) return 0;
-  if (endings_.is_abandoned() || (scheduler_.is_idle() && !disk_.is_restoring())) return kNever;
+  const bool awaits = disk_.is_restoring() || !awaiting_images_.empty();
+  if (endings_.is_abandoned() || (scheduler_.is_idle() && !awaits)) return kNever;
   if (!is_stuck_ && !scheduler_.is_idle()) return 0;
   int64_t until_ns = kNever;
   for (const auto& request : requests_) {
@@ -108,6 +110,7 @@ void StepLoop::turn() {
   const int64_t began_ns = clock_.now_ns();
   expire(began_ns);
   masks_.begin_step();
+  advance_images();
   advance_disk();
   chooser_.choose_kept();
   masks_.allow_waiting(expected_ns_, requests_.size() == 1);
@@ -127,7 +130,7 @@ StepReport StepLoop::step(int64_t began_ns) {
   disk_.save_lost(scheduler_.blocks());
   if (plan.is_empty()) return report;
   watch_rows(plan, began_ns);
-  const StepResult result = runner_.run(plan);
+  const StepResult result = runner_.run(plan, vectors_of(plan));
   speculator_.watch(plan, requests_);
   watch_prompts(plan);
   scheduler_.commit(chooser_.choose(plan, result));
@@ -152,6 +155,20 @@ void StepLoop::watch_prompts(const sched::StepPlan& plan) {
     if (n_left <= 0) continue;
     request.watch.on_prompt(runner_.began_ns(), runner_.ready_ns(), std::min<int64_t>(slice.n_rows, n_left));
   }
+}
+
+// What the rows of images begin with; empty where there are none.
+std::span<const float> StepLoop::vectors_of(const sched::StepPlan& plan) {
+  vectors_.clear();
+  for (const sched::StepPlan::ImageRow& row : plan.image_rows) {
+    const PlacedTile& tile = requests_.of(row.sequence).images[static_cast<size_t>(row.image)];
+    const model::ArchSpec& spec = loaded_.model->spec();
+    const auto n = static_cast<size_t>(spec.dim) * static_cast<size_t>(1 + spec.n_deep);
+    const std::span all(tile.image->encoded().rows);
+    const auto vector = all.subspan(static_cast<size_t>(tile.first_row + row.row) * n, n);
+    vectors_.insert(vectors_.end(), vector.begin(), vector.end());
+  }
+  return vectors_;
 }
 
 // Drafts change no answer: where none can be made there are none.
@@ -190,7 +207,40 @@ void StepLoop::start(std::unique_ptr<ActiveRequest>& request) {
   ActiveRequest& active = requests_.add(request);
   faults_.contain(active, [&] {
     chooser_.begin(active);
-    if (!waits_for_disk(active)) schedule(active);
+    if (!waits_for_images(active)) begin_computing(active);
+  });
+}
+
+void StepLoop::begin_computing(ActiveRequest& request) {
+  if (!waits_for_disk(request)) schedule(request);
+}
+
+bool StepLoop::waits_for_images(const ActiveRequest& request) {
+  const auto is_ready = [](const PlacedTile& tile) { return tile.image->stage() == StoredImage::Stage::kReady; };
+  for (const PlacedTile& tile : request.images) {
+    if (tile.first_row == 0) images_->encode(tile.image);
+  }
+  if (std::ranges::all_of(request.images, is_ready)) return false;
+  awaiting_images_.push_back(request.id);
+  return true;
+}
+
+// Requests whose images are encoded begin; one whose image failed ends.
+void StepLoop::advance_images() {
+  std::erase_if(awaiting_images_, [this](RequestId id) {
+    ActiveRequest* request = requests_.find(id);
+    if (request == nullptr || request->n_open == 0 || request->breakdown) return true;
+    bool are_ready = true;
+    for (const PlacedTile& tile : request->images) {
+      const StoredImage::Stage stage = tile.image->stage();
+      if (stage == StoredImage::Stage::kFailed) {
+        faults_.contain(*request, [&] { endings_.fail_choices(*request, tile.image->error()); });
+        return true;
+      }
+      are_ready = are_ready && stage == StoredImage::Stage::kReady;
+    }
+    if (are_ready) faults_.contain(*request, [&] { begin_computing(*request); });
+    return are_ready;
   });
 }
 
@@ -203,7 +253,8 @@ bool StepLoop::waits_for_disk(const ActiveRequest& request) {
   const sched::SequenceSpec& spec = request.spec;
   const bool is_whole = spec.n_cropped == 0 && scheduler_options_.use_prefix_index && scheduler_options_.use_kv_cache;
   if (!disk_.is_on() || !is_whole || endings_.is_abandoned()) return false;
-  const size_t most = spec.shows_prompt ? static_cast<size_t>(spec.first_shown) : spec.prompt.size() - 1;
+  size_t most = spec.shows_prompt ? static_cast<size_t>(spec.first_shown) : spec.prompt.size() - 1;
+  if (!spec.images.empty()) most = std::min(most, static_cast<size_t>(spec.images.front().first));
   return disk_.begin(request.id, spec.key, std::span(spec.prompt).first(std::min(most, spec.prompt.size() - 1)),
                      scheduler_.blocks());
 }

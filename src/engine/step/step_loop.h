@@ -10,11 +10,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "candor/event.h"
 #include "candor/info.h"
 #include "engine/disk/disk_tier.h"
+#include "engine/images/image_store.h"
 #include "engine/open/loaded_model.h"
 #include "engine/request/active_request.h"
 #include "engine/request/adapter_registry.h"
@@ -42,7 +45,7 @@ class StepLoop {
  public:
   // Borrows all; they outlive the loop.
   StepLoop(LoadedModel& loaded, Inbox& inbox, AdapterRegistry& adapters, MetricStore& metrics, const obs::Clock& clock,
-           std::shared_ptr<prefix_store::Store> store);
+           std::shared_ptr<prefix_store::Store> store, ImageStore* images = nullptr);
 
   // Runs until the inbox is closed, then ends what is left with kCancelled.
   void run();
@@ -61,6 +64,9 @@ class StepLoop {
   void free_adapters();
   void take_in(InboxBatch& batch);
   void start(std::unique_ptr<ActiveRequest>& request);
+  bool waits_for_images(const ActiveRequest& request);
+  void begin_computing(ActiveRequest& request);
+  void advance_images();
   bool waits_for_disk(const ActiveRequest& request);
   void schedule(ActiveRequest& request);
   void advance_disk();
@@ -72,6 +78,7 @@ class StepLoop {
   // A step.
   void turn();
   StepReport step(int64_t began_ns);
+  std::span<const float> vectors_of(const sched::StepPlan& plan);
   void propose_drafts() noexcept;
   void watch_rows(const sched::StepPlan& plan, int64_t began_ns);
   void watch_prompts(const sched::StepPlan& plan);
@@ -89,11 +96,13 @@ class StepLoop {
   Inbox& inbox_;
   AdapterRegistry& adapters_;
   const obs::Clock& clock_;
+  ImageStore* images_;  // nullptr: the model takes none
 
   // Engine thread only.
   LateMasks masks_;
   sched::Scheduler scheduler_;
   DiskTier disk_;
+  std::vector<RequestId> awaiting_images_;  // requests that begin when their images are encoded
   RequestTable requests_;
   Outbox outbox_;
   StepStats stats_;
@@ -104,9 +113,10 @@ class StepLoop {
   TokenPicker picker_;
   Chooser chooser_;
   Publisher publisher_;
-  int64_t expected_ns_ = 0;  // of the step before
-  bool is_saving_ = false;   // there is more to write, and room for it
-  bool is_stuck_ = false;    // nothing can be computed until a mask is there
+  std::vector<float> vectors_;  // of images, in a step
+  int64_t expected_ns_ = 0;     // of the step before
+  bool is_saving_ = false;      // there is more to write, and room for it
+  bool is_stuck_ = false;       // nothing can be computed until a mask is there
 };
 
 }  // namespace candor::engine

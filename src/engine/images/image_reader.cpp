@@ -1,0 +1,36 @@
+#include "engine/images/image_reader.h"
+
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/sha256.h"
+#include "image/prepare.h"
+
+namespace candor::engine {
+namespace {
+
+Error of_image(size_t number, Error error) {
+  error.message = "image " + std::to_string(number) + ": " + error.message;
+  error.field = "messages";
+  return error;
+}
+
+}  // namespace
+
+Result<SharedImage> ImageReader::read(std::string_view file, size_t number) const {
+  const Sha256 digest = sha256(file);
+  if (SharedImage known = store_.find(digest)) return known;
+  const auto decoded = helpers_.decode_image(file);
+  if (!decoded) return of_image(number, decoded.error());
+  auto prepared = image::prepare({decoded->width, decoded->height, decoded->rgb()}, vision_.spec.recipe);
+  if (!prepared) return of_image(number, std::move(prepared).error());
+  int32_t n_rows = 0;
+  int32_t rows_of_tile = 0;
+  for (const image::Tile& tile : prepared->tiles) n_rows += rows_of_tile = vision::rows_of(vision_.spec, tile);
+  auto stored = store_.add(std::make_shared<StoredImage>(digest, std::move(*prepared), n_rows, rows_of_tile));
+  if (!stored) return of_image(number, std::move(stored).error());
+  return stored;
+}
+
+}  // namespace candor::engine

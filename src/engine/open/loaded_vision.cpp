@@ -1,0 +1,56 @@
+#include "engine/open/loaded_vision.h"
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "engine/open/loaded_model.h"
+#include "platform/topology.h"
+#include "vision/vision_files.h"
+
+namespace candor::engine {
+namespace {
+
+Result<std::unique_ptr<formats::ModelFile>> open_file(const EngineOptions& options) {
+  if (!options.mmproj_path.empty()) return vision::open_mmproj(options.mmproj_path);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(options.model_path, ignored)) return vision::open_tower_of(options.model_path);
+  CANDOR_ASSIGN(const auto beside, vision::mmproj_beside(options.model_path));
+  if (!beside) return nullptr;
+  return vision::open_mmproj(*beside);
+}
+
+EngineOptions of_encoder(const EngineOptions& options) {
+  EngineOptions own;
+  own.model_path = options.model_path;
+  own.backend = options.backend;
+  own.n_threads = options.n_threads;
+  return own;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LoadedVision>> open_vision(const EngineOptions& options, const model::ArchSpec& text) {
+  if (!options.takes_images) return nullptr;
+  auto loaded = std::make_unique<LoadedVision>();
+  CANDOR_ASSIGN(loaded->file, open_file(options));
+  if (loaded->file == nullptr) return nullptr;
+  CANDOR_ASSIGN(loaded->spec, vision::read_vision(*loaded->file, text));
+  loaded->options = of_encoder(options);
+  return loaded;
+}
+
+Result<std::unique_ptr<vision::Encoder>> load_encoder(const LoadedVision& vision) {
+  CANDOR_ASSIGN(std::unique_ptr<backend::Backend> backend, make_named_backend(vision.options));
+  CANDOR_ASSIGN(const uint64_t n_bytes, vision::planned_bytes(*vision.file, vision.spec, *backend));
+  const uint64_t available = platform::read_topology().memory_available_bytes;
+  if (available != 0 && n_bytes > available) {
+    return fail(ErrorKind::kOutOfMemory, "images need " + std::to_string(n_bytes >> 20) + " MiB more, and " +
+                                             std::to_string(available >> 20) +
+                                             " MiB are available: use a smaller context, or quantised weights");
+  }
+  return vision::Encoder::load(*vision.file, vision.spec, std::move(backend));
+}
+
+}  // namespace candor::engine

@@ -1,0 +1,96 @@
+#include "engine/request/prompt_images.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace candor::engine {
+namespace {
+
+Error of_messages(std::string message) {
+  return {ErrorKind::kInvalidInput, std::move(message), "messages"};
+}
+
+// A client's characters are in it: a break keeps it text.
+bool is_broken(std::span<const size_t> breaks, size_t begin, size_t end) {
+  const auto first = std::ranges::upper_bound(breaks, begin);
+  return first != breaks.end() && *first < end;
+}
+
+}  // namespace
+
+Result<RowToken> find_row_token(const vision::ImagePrompt& prompt, const text::Tokenizer& tokenizer) {
+  for (const std::string_view text : prompt.row_tokens) {
+    if (const auto id = tokenizer.find(text)) return RowToken{*id, text};
+  }
+  return Error{ErrorKind::kUnsupported,
+               "images need the token " + std::string(prompt.row_tokens.front()) +
+                   " in the vocabulary, which this model's lacks: name the model that the mmproj file belongs to",
+               "messages"};
+}
+
+Result<text::RenderedPrompt> expand_images(const text::RenderedPrompt& prompt, std::span<const SharedImage> images,
+                                           const vision::ImagePrompt& how, std::string_view row) {
+  text::RenderedPrompt expanded;
+  size_t n_marks = 0;
+  size_t copied = 0;
+  auto next_break = prompt.breaks.begin();
+  const auto copy_until = [&](size_t end) {
+    for (; next_break != prompt.breaks.end() && *next_break <= end; ++next_break) {
+      expanded.breaks.push_back(expanded.text.size() + *next_break - copied);
+    }
+    expanded.text.append(prompt.text, copied, end - copied);
+    copied = end;
+  };
+  for (size_t at = 0; (at = prompt.text.find(how.mark, at)) != std::string::npos;) {
+    const size_t end = at + how.mark.size();
+    if (is_broken(prompt.breaks, at, end)) {
+      at = end;
+      continue;
+    }
+    copy_until(at);
+    if (n_marks < images.size()) {
+      const StoredImage& image = *images[n_marks];
+      expanded.text += how.expand(image.prepared(), row, image.rows_of_tile());
+    }
+    ++n_marks;
+    copied = at = end;
+  }
+  copy_until(prompt.text.size());
+  if (n_marks == images.size()) return expanded;
+  return of_messages(
+      "the chat template has places for " + std::to_string(n_marks) + " images, and the messages hold " +
+      std::to_string(images.size()) +
+      ": give each image as a part of its message's content, in a role that the template shows images of");
+}
+
+Result<std::vector<PlacedTile>> place_images(std::span<const TokenId> tokens, std::span<const SharedImage> images,
+                                             TokenId row, const vision::VisionSpec& spec) {
+  std::vector<PlacedTile> placed;
+  size_t at = 0;
+  for (const SharedImage& image : images) {
+    for (int32_t first = 0; first < image->n_rows(); first += image->rows_of_tile()) {
+      const auto begin = std::find(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.end(), row);
+      const auto n = static_cast<std::ptrdiff_t>(image->rows_of_tile());
+      const bool is_whole =
+          tokens.end() - begin >= n && std::all_of(begin, begin + n, [row](TokenId id) { return id == row; });
+      if (!is_whole) return of_messages("the prompt has fewer rows than its images: the vocabulary is another model's");
+      const auto token = static_cast<int32_t>(begin - tokens.begin());
+      const int32_t grid_cols = spec.prompt.is_grid ? image->prepared().tiles.front().cols / spec.regroup.n : 0;
+      placed.push_back({image,
+                        first,
+                        {.first = token,
+                         .n_rows = image->rows_of_tile(),
+                         .first_key = image->first_key() - first,
+                         .is_seen_whole = spec.prompt.is_seen_whole,
+                         .grid_cols = grid_cols}});
+      at = static_cast<size_t>(token) + static_cast<size_t>(n);
+    }
+  }
+  const bool is_over = std::find(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.end(), row) == tokens.end();
+  if (is_over || images.empty()) return placed;
+  return of_messages("the prompt has more rows than its images: the vocabulary is another model's");
+}
+
+}  // namespace candor::engine
