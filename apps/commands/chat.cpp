@@ -25,6 +25,7 @@
 #include "apps/options/arguments.h"
 #include "apps/options/generation_options.h"
 #include "apps/options/idle_options.h"
+#include "apps/options/image_files.h"
 #include "apps/options/model_choice.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
@@ -133,7 +134,12 @@ int converse(Engine& engine, ChatState& state, bool interactive, const std::opti
       say_error(fmt::format("that line is not valid UTF-8 (offset {})", first_invalid_utf8(*line)));
       continue;
     } else {
-      state.messages.push_back({"user", *line});
+      auto message = user_message(*line, std::exchange(state.images, {}));
+      if (!message) {
+        say_error(message.error().message);
+        continue;
+      }
+      state.messages.push_back(std::move(*message));
     }
     const bool goes_on = answer(engine, state, code);
     if (file) {

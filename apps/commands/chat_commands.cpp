@@ -9,6 +9,7 @@
 
 #include "apps/commands/chat_file.h"
 #include "apps/commands/chat_settings.h"
+#include "apps/options/image_files.h"
 
 namespace candor::apps {
 namespace {
@@ -19,6 +20,7 @@ constexpr const char* kHelp =
     "  /explain                 how each token of the last answer came about, one line each\n"
     "  /explain 3               all that the sampler did for its third token\n"
     "  /answer 2                goes on from another of several answers (/set answers 3)\n"
+    "  /image FILE              an image that goes with the next message; again for more\n"
     "  /system TEXT             what the model is told first (begins anew)\n"
     "  /regenerate              another answer to the last message\n"
     "  /save FILE               the conversation as text; NAME.json: for --resume\n"
@@ -80,11 +82,20 @@ CommandResult regenerate(ChatState& state) {
   return {"", true, false};
 }
 
+std::string attach(std::string_view path, ChatState& state) {
+  if (path.empty()) return "/image FILE\n";
+  const auto file = read_image_file(std::string(path));
+  if (!file) return file.error().message + "\n";
+  state.images.emplace_back(path);
+  return fmt::format("{} images go with the next message\n", state.images.size());
+}
+
 void begin_anew(ChatState& state, std::string_view system) {
   std::string kept(system);
   if (kept.empty() && !state.messages.empty() && state.messages.front().role == "system")
     kept = state.messages.front().content;
   state.messages.clear();
+  state.images.clear();
   state.last.reset();
   if (!kept.empty()) state.messages.push_back({"system", kept});
 }
@@ -101,6 +112,7 @@ CommandResult run_chat_command(std::string_view line, ChatState& state) {
   if (name == "/explain") return explain(rest, state);
   if (name == "/answer") return take_answer(rest, state);
   if (name == "/save") return {save(rest, state.messages)};
+  if (name == "/image") return {attach(rest, state)};
   if (name == "/regenerate") return regenerate(state);
   if (name == "/quit" || name == "/exit" || name == "/bye") return {"", false, true};
   if (name == "/clear" || name == "/system") {

@@ -27,12 +27,13 @@ struct ChatState {
   std::vector<RequestAdapter> adapters{};
   int32_t n_answers = 1;
   OnContextFull on_context_full = OnContextFull::kStop;
+  std::vector<std::string> images{};  // files that go with the next message
   std::optional<LastAnswer> last{};
 };
 
 struct CommandResult {
-  std::string text{};                // to show, with its newline
-  bool answer_again = false;         // the last message is the user's: let the model answer it
+  std::string text{};         // to show, with its newline
+  bool answer_again = false;  // the last message is the user's: let the model answer it
   bool quit = false;
   std::optional<int64_t> explain{};  // this token of the last answer, counted from 1; 0: all of them in brief
 };

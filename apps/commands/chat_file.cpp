@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "apps/options/image_files.h"
 #include "apps/options/prompt_source.h"
 #include "apps/terminal/user_folders.h"
+#include "formats/base64.h"
 #include "formats/json_text.h"
 #include "formats/new_file.h"
 
@@ -27,7 +31,16 @@ Result<Message> message_of(const nlohmann::json& json, const std::string& name) 
   const auto is_text = [&](const char* key) { return json.contains(key) && json[key].is_string(); };
   if (!json.is_object() || !is_text("role") || !is_text("content"))
     return invalid(fmt::format("{}: a message is no object of the texts role and content", name));
-  return Message{json["role"].get<std::string>(), json["content"].get<std::string>()};
+  Message message{json["role"].get<std::string>(), json["content"].get<std::string>()};
+  const auto images = json.find("images");
+  if (images == json.end() || !images->is_array() || message.role != "user") return message;
+  std::vector<std::string> files;
+  for (const auto& image : *images) {
+    const auto file = image.is_string() ? formats::from_base64(image.get_ref<const std::string&>()) : std::nullopt;
+    if (!file) return invalid(fmt::format("{}: an image of a message is no base64", name));
+    files.push_back(*file);
+  }
+  return with_images(std::move(message.content), std::move(files));
 }
 
 }  // namespace
@@ -68,8 +81,11 @@ Result<void> write_chat(const fs::path& path, const std::vector<Message>& messag
     fs::permissions(folder, fs::perms::owner_all, status);
   }
   nlohmann::ordered_json json = {{"version", kChatVersion}, {"messages", nlohmann::ordered_json::array()}};
-  for (const Message& message : messages)
+  for (const Message& message : messages) {
     json["messages"].push_back({{"role", message.role}, {"content", message.content}});
+    for (const std::string& image : message.images)
+      json["messages"].back()["images"].push_back(formats::to_base64(image));
+  }
   return formats::write_file(path, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // Conversations that go on later: `candor chat --resume NAME`, `/save NAME.json`. JSON: {"version": 1, "messages":
-// [{"role", "content"}]}, whole or not there. A later version is refused, and left alone.
+// [{"role", "content", "images": [base64]}]}, whole or not there. A later version is refused, and left alone.
 
 #include <filesystem>
 #include <string>

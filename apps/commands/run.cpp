@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "apps/commands/commands.h"
 #include "apps/commands/receipt_output.h"
@@ -19,6 +21,7 @@
 #include "apps/options/constraint_options.h"
 #include "apps/options/generation_options.h"
 #include "apps/options/idle_options.h"
+#include "apps/options/image_files.h"
 #include "apps/options/prompt_source.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
@@ -32,6 +35,7 @@ struct RunOptions {
   PromptSource source;
   ConstraintOptions constraint;
   BeamOptions beams;
+  std::vector<std::string> images;
   ReceiptOutput receipt;
   bool json = false;
 };
@@ -119,6 +123,18 @@ int report(const RunOptions& options, const StreamOutcome& outcome, const Engine
   return outcome.was_interrupted ? kInterrupted : kDone;
 }
 
+// Images stand in messages: in front of the last one, the user's.
+Result<void> add_images_to(const RunOptions& options, Request& request) {
+  if (options.images.empty()) return {};
+  auto* chat = std::get_if<ChatPrompt>(&request.prompt);
+  if (chat == nullptr) {
+    return fail(ErrorKind::kInvalidInput,
+                "--image needs the chat template: leave --raw out, or take a model that has one");
+  }
+  CANDOR_ASSIGN(chat->messages.back(), user_message(std::move(chat->messages.back().content), options.images));
+  return {};
+}
+
 int run(const RunOptions& options, const CLI::App& command) {
   auto asked = read_model_and_prompt(options.generation.model, options.source);
   if (!asked) return say_error(asked.error().message), kUserInput;
@@ -133,6 +149,7 @@ int run(const RunOptions& options, const CLI::App& command) {
 
   Request request;
   request.prompt = make_prompt(options.generation, engine->info(), std::move(asked->text));
+  if (auto added = add_images_to(options, request); !added) return say_error(added.error().message), kUserInput;
   request.sampling = sampling_params(options.generation);
   request.adapters = all_adapters(options.generation.adapters);
   auto constraint = read_constraint(options.constraint);
@@ -157,6 +174,7 @@ void add_run(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("run", "prompt in, tokens streamed out");
   const auto options = std::make_shared<RunOptions>();
   add_prompt_options(*command, options->source, "the prompt");
+  add_images(*command, options->images);
   add_beam_options(*command, options->beams);
   add_raw(*command, options->generation);
   add_answer_options(*command, options->generation);

@@ -39,6 +39,8 @@ void add_speculation_options(CLI::App& command, GenerationOptions& o) {
   add_choice(command, "--speculate", o.speculate, {"auto", "off", "ngram", "draft"},
              "several tokens a step, same answer; ngram: from the text");
   command.add_option("--draft", o.draft, "a smaller model, or a head; mtp: the model's own")->type_name("FILE|mtp");
+  command.add_option("--mmproj", o.mmproj, "the part that reads images, for a GGUF file (mmproj*.gguf beside it)")
+      ->type_name("FILE");
 }
 
 void add_raw(CLI::App& command, GenerationOptions& o) {
@@ -52,8 +54,7 @@ void add_answer_options(CLI::App& command, GenerationOptions& o) {
 }
 
 void add_fast_weights(CLI::App& command, bool& fast_weights) {
-  command.add_flag("--fast-weights", fast_weights,
-                   "Q4_K rounded to bytes: prompts read faster, other answers");
+  command.add_flag("--fast-weights", fast_weights, "Q4_K rounded to bytes: prompts read faster, other answers");
 }
 
 void add_kept_states(CLI::App& command, std::optional<int64_t>& kept_states) {
@@ -81,6 +82,7 @@ void apply_ranks(std::optional<int64_t> n_ranks, EngineOptions& options) {
 void apply_speculation(const GenerationOptions& o, EngineOptions& options) {
   const bool is_own = o.draft == "mtp";
   if (o.draft && !is_own) options.draft_path = *o.draft;
+  if (o.mmproj) options.mmproj_path = *o.mmproj;
   if (o.speculate == "ngram") options.speculation = Speculation::kNgram;
   if (o.speculate == "auto" && !o.draft) options.speculation = Speculation::kAuto;
   const bool is_wanted = o.speculate == "draft" || (o.speculate == "auto" && o.draft);

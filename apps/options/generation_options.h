@@ -39,6 +39,7 @@ struct GenerationOptions {
   std::optional<std::string> system;
   std::string speculate = "auto";
   std::optional<std::string> draft;
+  std::optional<std::string> mmproj;
   std::optional<int64_t> logprobs, n_answers;
   bool raw = false;
   bool ignore_eos = false;

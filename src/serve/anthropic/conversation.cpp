@@ -16,6 +16,7 @@
 #include "serve/core/api_request.h"
 #include "serve/core/fields.h"
 #include "serve/core/json_body.h"
+#include "serve/core/message_parts.h"
 #include "serve/core/model_form.h"
 #include "serve/core/replayed_calls.h"
 #include "serve/core/system_turns.h"
@@ -74,8 +75,9 @@ class MessageReader {
  private:
   void add_system(std::string text, const std::string& where) {
     if (text.empty() || turns_.add_system({.role = "system", .content = std::move(text)})) return;
-    warnings_.push_back(where + " is folded into the message beside it: the model's chat template has no place for a "
-                                "message of the system there");
+    warnings_.push_back(where +
+                        " is folded into the message beside it: the model's chat template has no place for a "
+                        "message of the system there");
   }
 
   bool fails(std::string words) { return fields_.refuse("messages", std::move(words)), false; }
@@ -133,19 +135,46 @@ class MessageReader {
     if (content.is_array() && content.empty()) return fails(where_ + " is an array of 0, expected at least one block");
     std::vector<Message> results;
     std::optional<std::string> words;
+    MessageParts parts;
     const bool is_read = each_block(content, where_, [&](const std::string& type, Fields& block) {
       if (type == "tool_result") {
         read_result(block, results);
       } else if (type == "text") {
         if (!words) words.emplace();
-        add_paragraph(*words, text_of(block, "text"));
+        const std::string text = text_of(block, "text");
+        add_paragraph(*words, text);
+        parts.add_text(text);
+      } else if (type == "image") {
+        read_image(block, parts);
       } else {
-        refuse_type(block, type, "text or tool_result");
+        refuse_type(block, type, "text, image or tool_result");
       }
     });
     for (Message& result : results) turns_.add(std::move(result));
-    if (is_read && words) turns_.add({.role = "user", .content = std::move(*words)});
+    if (is_read && parts.has_images()) {
+      Message message{.role = "user"};
+      Json extra = Json::object();
+      parts.give_to(message, extra, "\n\n");
+      message.extra_json = to_text(extra);
+      turns_.add(std::move(message));
+    } else if (is_read && words)
+      turns_.add({.role = "user", .content = std::move(*words)});
     return is_read;
+  }
+
+  void read_image(Fields& block, MessageParts& parts) {
+    const Json* source = block.object("source");
+    const std::string where = block.path_of("source");
+    if (source == nullptr) return block.refuse("source", where + " is missing, expected {\"type\": \"base64\", ...}");
+    const std::string type = source->value("type", Json()).is_string() ? source->at("type").get<std::string>() : "";
+    const auto text = source->find(type == "url" ? "url" : "data");
+    if ((type != "base64" && type != "url") || text == source->end() || !text->is_string()) {
+      return block.refuse("source", where + " has no data: expected {\"type\": \"base64\", \"data\": ...}");
+    }
+    const auto& value = text->get_ref<const std::string&>();
+    auto file = type == "url" ? file_of_data_url(value) : file_of_base64(value);
+    if (!file) return block.refuse("source", fmt::format("{}.{} {}", where, text.key(), file.error().message));
+    parts.add_image(std::move(*file));
   }
 
   void read_result(Fields& block, std::vector<Message>& results) {

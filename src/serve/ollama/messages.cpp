@@ -17,6 +17,7 @@
 #include "serve/core/api_request.h"
 #include "serve/core/fields.h"
 #include "serve/core/json_body.h"
+#include "serve/core/message_parts.h"
 #include "serve/core/model_form.h"
 #include "serve/core/replayed_calls.h"
 #include "serve/ollama/requests.h"
@@ -38,10 +39,11 @@ class MessageReader {
     Message message;
     Json extra = Json::object();
     read_role(fields, message);
-    message.content = fields.text("content").value_or("");
+    MessageParts parts;
+    read_images(fields, parts);
+    parts.add_text(fields.text("content").value_or(""));
+    parts.give_to(message, extra);
     if (const auto thinking = fields.text("thinking")) extra["reasoning_content"] = *thinking;
-    if (const Json* images = fields.array("images"); images != nullptr && !images->empty())
-      fields.refuse("images", where_ + ".images holds images: this is a text model");
     if (message.role == "tool") read_result(fields, extra);
     read_calls(fields, message, extra);
     if (fields.fault()) {
@@ -53,6 +55,22 @@ class MessageReader {
   }
 
  private:
+  // Before the text, as their server has them.
+  void read_images(Fields& fields, MessageParts& parts) const {
+    const Json* images = fields.array("images");
+    if (images == nullptr) return;
+    for (size_t i = 0; i < images->size() && !fields.fault(); ++i) {
+      const Json& image = (*images)[i];
+      auto file = image.is_string() ? file_of_base64(image.get_ref<const std::string&>())
+                                    : Result<std::string>(fail(ErrorKind::kInvalidInput, "is no string of base64"));
+      if (!file) {
+        fields.refuse("images", fmt::format("{}.images[{}] {}", where_, i, file.error().message));
+        return;
+      }
+      parts.add_image(std::move(*file));
+    }
+  }
+
   std::nullopt_t refuse(std::string words) {
     fields_.refuse("messages", std::move(words));
     return std::nullopt;
@@ -110,9 +128,8 @@ class MessageReader {
     const bool has_id = given != call.end() && given->is_string() && !given->get_ref<const std::string&>().empty();
     const std::string id = has_id ? given->get<std::string>() : fmt::format("call{:05}", ++n_ids_);
     open_calls_.push_back(id);
-    list.push_back({{"id", id},
-                    {"type", "function"},
-                    {"function", {{"name", *name}, {"arguments", std::move(arguments)}}}});
+    list.push_back(
+        {{"id", id}, {"type", "function"}, {"function", {{"name", *name}, {"arguments", std::move(arguments)}}}});
   }
 
   Fields& fields_;

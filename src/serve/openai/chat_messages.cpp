@@ -16,6 +16,7 @@
 #include "serve/core/api_request.h"
 #include "serve/core/fields.h"
 #include "serve/core/json_body.h"
+#include "serve/core/message_parts.h"
 #include "serve/core/model_form.h"
 #include "serve/core/replayed_calls.h"
 #include "serve/openai/requests.h"
@@ -34,7 +35,7 @@ class MessageReader {
     if (!value.is_object()) return refuse(fmt::format("{} is {}, expected an object", where_, shown(value)));
     Message message;
     Json extra = Json::object();
-    if (!read_role(value, message) || !read_content(value, message) || !read_calls(value, message, extra)) {
+    if (!read_role(value, message) || !read_content(value, message, extra) || !read_calls(value, message, extra)) {
       return std::nullopt;
     }
     for (const char* name : {"name", "reasoning_content"}) {
@@ -66,7 +67,7 @@ class MessageReader {
     return true;
   }
 
-  bool read_content(const Json& value, Message& message) {
+  bool read_content(const Json& value, Message& message, Json& extra) {
     const auto content = value.find("content");
     const bool is_absent = content == value.end() || content->is_null();
     if (is_absent && message.role == "assistant") return true;
@@ -78,23 +79,38 @@ class MessageReader {
     if (!content->is_array()) {
       return fails(fmt::format("{}.content is {}, expected a string or an array of parts", where_, shown(*content)));
     }
-    return std::ranges::all_of(*content, [&](const Json& part) { return add_part(part, message); });
+    MessageParts parts;
+    if (!std::ranges::all_of(*content, [&](const Json& part) { return add_part(part, parts); })) return false;
+    parts.give_to(message, extra);
+    return true;
   }
 
-  bool add_part(const Json& part, Message& message) {
+  bool add_part(const Json& part, MessageParts& parts) {
     const auto type = part.is_object() ? part.find("type") : part.end();
     if (!part.is_object() || type == part.end() || !type->is_string()) {
       return fails(where_ + ".content holds a part without a type");
     }
+    if (*type == "image_url") return add_image(part, parts);
     const char* key = *type == "refusal" ? "refusal" : "text";
     if (*type != "text" && *type != "refusal") {
-      return fails(fmt::format("{}.content holds a part of type {}: this is a text model, it reads parts of type text",
-                               where_, shown(*type)));
+      return fails(fmt::format("{}.content holds a part of type {}, expected text or image_url", where_, shown(*type)));
     }
     const auto text = part.find(key);
     if (text == part.end() || !text->is_string())
       return fails(fmt::format("{}.content holds a part without {}", where_, key));
-    message.content += text->get<std::string>();
+    parts.add_text(text->get<std::string>());
+    return true;
+  }
+
+  // {"image_url": {"url": "data:..."}}, or the URL alone, as some clients write it.
+  bool add_image(const Json& part, MessageParts& parts) {
+    const auto image = part.find("image_url");
+    const Json* url = image == part.end() ? nullptr : &*image;
+    if (url != nullptr && url->is_object()) url = url->contains("url") ? &(*url)["url"] : nullptr;
+    if (url == nullptr || !url->is_string()) return fails(where_ + ".content holds a part without image_url.url");
+    auto file = file_of_data_url(url->get_ref<const std::string&>());
+    if (!file) return fails(fmt::format("{}.content holds an image_url.url that {}", where_, file.error().message));
+    parts.add_image(std::move(*file));
     return true;
   }
 

@@ -16,6 +16,7 @@
 #include "serve/core/api_request.h"
 #include "serve/core/fields.h"
 #include "serve/core/json_body.h"
+#include "serve/core/message_parts.h"
 #include "serve/core/model_form.h"
 #include "serve/core/replayed_calls.h"
 #include "serve/core/request_terms.h"
@@ -48,6 +49,7 @@ class ItemReader {
   static Handler handler_of(std::string_view type);
 
   void read_message(Fields& item);
+  void read_user(const Json& content, const std::string& where);
   void read_reasoning(Fields& item);
   void read_call(Fields& item);
   void read_custom_call(Fields& item);
@@ -124,8 +126,8 @@ std::string ItemReader::text_of_part(const Json& part, const std::string& where)
   const auto& word = type->get_ref<const std::string&>();
   const bool is_text = std::ranges::find(kTexts, word) != std::end(kTexts);
   if (!is_text && word != "refusal") {
-    refuse(where + ".type", fmt::format("{}.type is {}: this is a text model, it reads parts of text (input_text, "
-                                        "output_text, refusal)",
+    refuse(where + ".type", fmt::format("{}.type is {}: expected input_text, input_image, output_text or "
+                                        "refusal",
                                         where, shown(*type)));
     return {};
   }
@@ -162,6 +164,8 @@ void ItemReader::read_message(Fields& item) {
     return item.refuse("role", fmt::format("{} is {}, expected system, developer, user or assistant",
                                            item.path_of("role"), shown(Json(role))));
   }
+  const Json* parts = item.raw("content");
+  if (role == "user" && parts != nullptr && parts->is_array()) return read_user(*parts, item.path_of("content"));
   std::string content = needed_content(item, "content");
   if (role != "assistant") {
     close_turn();
@@ -171,6 +175,34 @@ void ItemReader::read_message(Fields& item) {
   if (turn_.has_content || !turn_.calls.empty()) close_turn();
   turn_.is_open = turn_.has_content = true;
   turn_.content = std::move(content);
+}
+
+// Texts, and images: {"type": "input_image", "image_url": "data:..."}.
+void ItemReader::read_user(const Json& content, const std::string& where) {
+  MessageParts parts;
+  for (size_t i = 0; i < content.size() && !fields_.fault(); ++i) {
+    const std::string at = fmt::format("{}[{}]", where, i);
+    const Json& part = content[i];
+    const bool is_image = part.is_object() && part.value("type", Json()) == "input_image";
+    if (!is_image) {
+      parts.add_text(text_of_part(part, at));
+      continue;
+    }
+    const auto url = part.find("image_url");
+    if (url == part.end() || !url->is_string()) {
+      return refuse(at + ".image_url",
+                    at + ".image_url is missing, expected data:image/png;base64,... (no files are stored here)");
+    }
+    auto file = file_of_data_url(url->get_ref<const std::string&>());
+    if (!file) return refuse(at + ".image_url", fmt::format("{}.image_url {}", at, file.error().message));
+    parts.add_image(std::move(*file));
+  }
+  close_turn();
+  Message message{.role = "user"};
+  Json extra = Json::object();
+  parts.give_to(message, extra);
+  if (!extra.empty()) message.extra_json = to_text(extra);
+  messages_.push_back(std::move(message));
 }
 
 // Its text, or the copy of it that this server has sealed, or what another has made of it as a summary.
