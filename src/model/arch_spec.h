@@ -149,7 +149,8 @@ struct ArchSpec {
   backend::NormSpec final_norm;
   bool has_final_norm = true;
   HeadSpec head;
-  int32_t n_deep = 0;  // behind each of the first so many blocks, rows that began with a vector get more of it
+  int32_t n_deep = 0;    // behind each of the first so many blocks, rows that began with a vector get more of it
+  bool keeps_kv = true;  // false: all blocks use one layer of the K/V store, as no step reads what another one wrote
   bool is_bidirectional = false;  // every row of a text sees all of its rows, which one step computes
   bool operator==(const ArchSpec&) const = default;
 };

@@ -36,6 +36,7 @@ MemoryLayers memory_layers(const ArchSpec& spec, size_t layer) {
   const auto count = [begin](size_t n, auto keeps) {
     return static_cast<int32_t>(std::count_if(begin, begin + static_cast<std::ptrdiff_t>(n), keeps));
   };
+  if (!spec.keeps_kv) return {0, 0};
   return {count(kv_block, [](const BlockSpec& block) { return block.has_attention && !block.shares_kv(); }),
           count(layer, [](const BlockSpec& block) { return block.is_recurrent(); })};
 }
@@ -149,6 +150,7 @@ backend::KvLayout kv_layout(const ArchSpec& spec, KvType type) {
     ++layout.state.n_layers;
     layout.state.layer_floats = block.state_floats();
   }
+  if (!spec.keeps_kv) layout.n_layers = 1;
   return layout;
 }
 

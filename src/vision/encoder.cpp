@@ -44,6 +44,78 @@ backend::ArenaLayout arena_of(const VisionSpec& spec, int32_t n_patches) {
   return all;
 }
 
+// Patches of a tile in the order in which a step has them, window by window, and where windows begin and end.
+struct TileOrder {
+  std::vector<int32_t> patches;
+  std::vector<int32_t> borders;  // from 0 to the number of patches
+};
+
+TileOrder order_of(const image::Tile& tile, int32_t side) {
+  const int32_t step = side == 0 ? std::max(tile.rows, tile.cols) : side;
+  TileOrder order;
+  order.borders.push_back(0);
+  for (int32_t y = 0; y < tile.rows; y += step) {
+    for (int32_t x = 0; x < tile.cols; x += step) {
+      for (int32_t r = y; r < std::min(y + step, tile.rows); ++r) {
+        for (int32_t c = x; c < std::min(x + step, tile.cols); ++c) order.patches.push_back(r * tile.cols + c);
+      }
+      order.borders.push_back(static_cast<int32_t>(order.patches.size()));
+    }
+  }
+  return order;
+}
+
+// Rows of a step that see their own part alone: each a sequence with blocks of its own.
+struct Parts {
+  std::vector<backend::SeqSlice> seqs;
+  std::vector<backend::VisibleGroup> groups;
+  std::vector<BlockId> blocks;
+  int32_t max_blocks = 0;
+};
+
+Parts parts_of(std::span<const int32_t> borders) {
+  Parts parts;
+  for (size_t i = 0; i + 1 < borders.size(); ++i) {
+    const int32_t n = borders[i + 1] - borders[i];
+    parts.seqs.push_back({.first_row = borders[i], .n_rows = n});
+    parts.groups.push_back({borders[i], n});
+    parts.max_blocks = std::max(parts.max_blocks, n_blocks_of(n));
+  }
+  BlockId next = 0;
+  for (const backend::SeqSlice& seq : parts.seqs) {
+    for (int32_t i = 0; i < parts.max_blocks; ++i)
+      parts.blocks.push_back(i < n_blocks_of(seq.n_rows) ? next++ : kNoBlock);
+  }
+  return parts;
+}
+Parts parts_of(std::initializer_list<int32_t> borders) {
+  return parts_of(std::span(borders.begin(), borders.size()));
+}
+
+bool sees_whole(const VisionSpec& spec, int32_t block) {
+  return spec.windows.side == 0 || spec.windows.is_whole[static_cast<size_t>(block)];
+}
+
+bool is_tap(const VisionSpec& spec, int32_t block) {
+  return std::ranges::any_of(spec.taps, [block](const DeepTap& tap) { return tap.block == block; });
+}
+
+// Blocks from `first` on that one step runs: they see alike, and nothing is read between them.
+int32_t end_of_run(const VisionSpec& spec, int32_t first) {
+  const auto n_blocks = static_cast<int32_t>(spec.tower.blocks.size());
+  int32_t end = first + 1;
+  while (end < n_blocks && sees_whole(spec, end) == sees_whole(spec, first) && !is_tap(spec, end - 1)) ++end;
+  return end;
+}
+
+// K/V blocks of a tile, whole or in windows.
+int32_t kv_blocks_of(const VisionSpec& spec, const image::Tile& tile) {
+  const Parts windows = parts_of(order_of(tile, spec.windows.side).borders);
+  const auto n_windows =
+      static_cast<int32_t>(std::ranges::count_if(windows.blocks, [](BlockId id) { return id != kNoBlock; }));
+  return std::max(n_windows, n_blocks_of(tile.rows * tile.cols));
+}
+
 // The tensors of the tower's blocks alone.
 class BlocksOf final : public formats::ModelFile {
  public:
@@ -151,13 +223,16 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const formats::ModelFile& file, V
     CANDOR_ASSIGN(encoder->positions_, read_positions(file, what));
   }
   encoder->tower_->keep_rows();
-  CANDOR_TRY(encoder->make_room(std::min(what.max_patches, kUsualPatches)));
+  const int32_t n_patches = std::min(what.max_patches, kUsualPatches);
+  CANDOR_TRY(encoder->make_room(n_patches, n_blocks_of(n_patches)));
   return encoder;
 }
 
-Result<void> Encoder::make_room(int32_t n_patches) {
+Result<void> Encoder::make_room(int32_t n_patches, int32_t n_blocks) {
+  if (kv_ == nullptr || n_blocks > kv_->n_blocks()) {
+    CANDOR_ASSIGN(kv_, backend_->make_kv(tower_->kv_layout(kKvType), {n_blocks}));
+  }
   if (n_patches <= n_patches_) return {};
-  CANDOR_ASSIGN(kv_, backend_->make_kv(tower_->kv_layout(kKvType), {n_blocks_of(n_patches)}));
   CANDOR_TRY(backend_->reserve_arena(arena_of(spec_, n_patches)));
   n_patches_ = n_patches;
   return {};
@@ -170,55 +245,65 @@ size_t Encoder::n_bytes() const {
   return total;
 }
 
-// What the first block reads.
-std::vector<float> Encoder::enter(const image::Tile& tile) {
+std::vector<float> Encoder::enter(const image::Tile& tile, std::span<const int32_t> order) {
   const int32_t n = tile.rows * tile.cols;
   const backend::RowsView entered = entry_.run(tile.patches, n, *backend_, *kv_);
-  std::vector<float> vectors(entered.data, entered.data + int64_t{n} * entered.n_cols);
-  if (positions_.empty()) return vectors;
-  const std::vector<float> added = stretch(positions_, spec_.positions.side, tile.rows, tile.cols, spec_.tower.dim);
-  for (size_t i = 0; i < vectors.size(); ++i) vectors[i] += added[i];
+  std::vector<float> added;
+  if (!positions_.empty()) added = stretch(positions_, spec_.positions.side, tile.rows, tile.cols, spec_.tower.dim);
+  std::vector<float> vectors;
+  vectors.reserve(static_cast<size_t>(n) * static_cast<size_t>(entered.n_cols));
+  for (const int32_t patch : order) {
+    const std::span<const float> row = entered.row(patch);
+    const size_t from = static_cast<size_t>(patch) * row.size();
+    for (size_t d = 0; d < row.size(); ++d) vectors.push_back(added.empty() ? row[d] : row[d] + added[from + d]);
+  }
   return vectors;
 }
 
 std::vector<std::vector<float>> Encoder::run_tower(const image::Tile& tile) {
   const int32_t n = tile.rows * tile.cols;
-  const std::vector<float> vectors = enter(tile);
+  const TileOrder order = order_of(tile, spec_.windows.side);
+  const std::vector<float> vectors = enter(tile, order.patches);
   std::vector<int32_t> places(static_cast<size_t>(n));
   std::iota(places.begin(), places.end(), 0);
   std::vector<int32_t> axes;
-  for (int32_t i = 0; i < n; ++i) axes.insert(axes.end(), {i / tile.cols, i % tile.cols});
+  for (const int32_t patch : order.patches) axes.insert(axes.end(), {patch / tile.cols, patch % tile.cols});
   const std::vector<TokenId> tokens(places.size(), 0);
-  std::vector<BlockId> blocks(static_cast<size_t>(n_blocks_of(n)));
-  std::iota(blocks.begin(), blocks.end(), 0);
-  const std::array seqs{backend::SeqSlice{.first_row = 0, .n_rows = n}};
-  const std::array groups{backend::VisibleGroup{0, n}};
-  const backend::StepBatch batch{.tokens = tokens,
-                                 .positions = places,
-                                 .seqs = seqs,
-                                 .block_table = blocks,
-                                 .max_blocks = n_blocks_of(n),
-                                 .groups = groups,
-                                 .vector_rows = places,
-                                 .vectors = vectors,
-                                 .axes = axes,
-                                 .n_axes = 2};
+  const Parts whole = parts_of({0, n});
+  const Parts windows = parts_of(order.borders);
+  const auto batch_of = [&](const Parts& parts) -> backend::StepBatch {
+    return {.tokens = tokens,
+            .positions = places,
+            .seqs = parts.seqs,
+            .block_table = parts.blocks,
+            .max_blocks = parts.max_blocks,
+            .groups = parts.groups,
+            .vector_rows = places,
+            .vectors = vectors,
+            .axes = axes,
+            .n_axes = 2};
+  };
   std::vector<std::vector<float>> all;
-  const auto keep = [&](backend::RowsView rows) { all.emplace_back(rows.data, rows.data + int64_t{n} * rows.n_cols); };
-  int32_t first = 0;
-  for (const DeepTap& tap : spec_.taps) {
-    backend_->read_logits(tower_->launch_blocks(first, tap.block + 1, batch, *kv_));
-    keep(tower_->stream_rows(n));
-    first = tap.block + 1;
+  const auto keep = [&](backend::RowsView rows) {
+    std::vector<float>& kept = all.emplace_back(static_cast<size_t>(n) * static_cast<size_t>(rows.n_cols));
+    for (int32_t i = 0; i < n; ++i) {
+      std::ranges::copy(rows.row(i), kept.begin() + int64_t{order.patches[static_cast<size_t>(i)]} * rows.n_cols);
+    }
+  };
+  const auto n_blocks = static_cast<int32_t>(spec_.tower.blocks.size());
+  for (int32_t first = 0; first < n_blocks;) {
+    const int32_t end = end_of_run(spec_, first);
+    const bool is_whole = sees_whole(spec_, first);
+    backend_->read_logits(tower_->launch_blocks(first, end, batch_of(is_whole ? whole : windows), *kv_));
+    if (is_tap(spec_, end - 1)) keep(tower_->stream_rows(n));
+    first = end;
   }
-  const auto end = static_cast<int32_t>(spec_.tower.blocks.size());
-  backend_->read_logits(tower_->launch_blocks(first, end, batch, *kv_));
   keep(tower_->all_rows(n));
   return all;
 }
 
 Result<void> Encoder::encode(const image::Tile& tile, EncodedImage& image) {
-  CANDOR_TRY(make_room(tile.rows * tile.cols));
+  CANDOR_TRY(make_room(tile.rows * tile.cols, kv_blocks_of(spec_, tile)));
   const std::vector<std::vector<float>> behind = run_tower(tile);
   const int32_t n = rows_of(spec_, tile);
   const auto width = static_cast<size_t>(spec_.projector.n_out());

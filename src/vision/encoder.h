@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
@@ -46,10 +47,11 @@ class Encoder {
 
  private:
   Encoder(VisionSpec spec, std::unique_ptr<backend::Backend> backend);
-  Result<void> make_room(int32_t n_patches);
+  Result<void> make_room(int32_t n_patches, int32_t n_blocks);
   // The rows behind each of the taps' blocks, then those behind the last norm.
   std::vector<std::vector<float>> run_tower(const image::Tile& tile);
-  std::vector<float> enter(const image::Tile& tile);
+  // What the first block reads, patches in that order.
+  std::vector<float> enter(const image::Tile& tile, std::span<const int32_t> order);
 
   VisionSpec spec_;
   std::unique_ptr<backend::Backend> backend_;

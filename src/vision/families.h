@@ -45,6 +45,7 @@ const VisionFamily* find_hub_family(std::string_view model_type);
 
 VisionFamily idefics3_family();
 VisionFamily gemma3_family();
+VisionFamily qwen25vl_family();
 VisionFamily qwen3vl_family();
 
 }  // namespace candor::vision

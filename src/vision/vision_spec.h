@@ -54,12 +54,20 @@ struct DeepTap {
   RowLayersSpec projector{};
 };
 
+// Blocks whose rows see those of their own window alone: `side` x `side` patches, fewer at the right and lower ends.
+struct Windows {
+  int32_t side = 0;              // 0: all blocks see the whole tile
+  std::vector<bool> is_whole{};  // [blocks]: this one does
+  bool operator==(const Windows&) const = default;
+};
+
 struct VisionSpec {
   std::string family{};
   image::Recipe recipe{};
   RowLayersSpec entry{};    // [3 * P * P] to [D]
   model::ArchSpec tower{};  // blocks over the rows of one tile, all of which see one another
   StretchedPositions positions{};
+  Windows windows{};
   Regroup regroup{};
   RowLayersSpec projector{};    // to the width of the text model
   std::vector<DeepTap> taps{};  // ascending by block

@@ -112,10 +112,10 @@ QWEN_VISION = dict(hidden_size=32, intermediate_size=48, depth=3, num_heads=2, p
                    temporal_patch_size=2, out_hidden_size=64, num_position_embeddings=36, in_channels=3)
 
 
-def qwen_processor(folder):
+def qwen_processor(folder, patch=4, least=16 * 16, most=40 * 32):
     """Fewer rows than the image has patches, so that it is made smaller, in a shape of its own."""
-    processor = dict(image_processor_type="Qwen2VLImageProcessor", size=dict(shortest_edge=16 * 16, longest_edge=40 * 32),
-                     image_mean=[0.5] * 3, image_std=[0.5] * 3, resample=3, patch_size=4, merge_size=2,
+    processor = dict(image_processor_type="Qwen2VLImageProcessor", size=dict(shortest_edge=least, longest_edge=most),
+                     image_mean=[0.5] * 3, image_std=[0.5] * 3, resample=3, patch_size=patch, merge_size=2,
                      temporal_patch_size=2, do_resize=True, do_rescale=True, do_normalize=True, do_convert_rgb=True,
                      rescale_factor=1 / 255)
     (folder / "preprocessor_config.json").write_text(json.dumps(processor, indent=1) + "\n")
@@ -145,6 +145,21 @@ def qwen3vl(folder):
     return tf.Qwen3VLForConditionalGeneration, ids["<|image_pad|>"], expand_qwen
 
 
+def qwen2_5_vl(folder):
+    """Windows of 8 x 8 patches, not all of them full, in two blocks of three."""
+    ids = qwen_tokens(folder)
+    text = dict(TEXT, vocab_size=292, rope_parameters=dict(rope_type="default", rope_theta=10000.0, mrope_section=[4, 2, 2]))
+    vision = dict(hidden_size=32, intermediate_size=48, depth=3, num_heads=2, patch_size=14, spatial_merge_size=2,
+                  temporal_patch_size=2, out_hidden_size=64, in_channels=3, window_size=112, fullatt_block_indexes=[1],
+                  hidden_act="silu")
+    config = tf.Qwen2_5_VLConfig(text_config=text, vision_config=vision, image_token_id=ids["<|image_pad|>"],
+                                 video_token_id=ids["<|video_pad|>"], vision_start_token_id=ids["<|vision_start|>"],
+                                 vision_end_token_id=ids["<|vision_end|>"], tie_word_embeddings=False)
+    tf.Qwen2_5_VLForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    qwen_processor(folder, 14, 168 * 112, 28 * 28 * 40)
+    return tf.Qwen2_5_VLForConditionalGeneration, ids["<|image_pad|>"], expand_qwen
+
+
 def qwen3_5(folder):
     ids = qwen_tokens(folder)
     text = dict(TEXT, vocab_size=292, num_hidden_layers=4, head_dim=32, linear_num_key_heads=2, linear_num_value_heads=4,
@@ -160,7 +175,7 @@ def qwen3_5(folder):
     return tf.Qwen3_5ForConditionalGeneration, ids["<|image_pad|>"], expand_qwen
 
 
-MODELS = dict(smolvlm=smolvlm, gemma3=gemma3, qwen3vl=qwen3vl, qwen3_5=qwen3_5)
+MODELS = dict(smolvlm=smolvlm, gemma3=gemma3, qwen3vl=qwen3vl, qwen3_5=qwen3_5, qwen2_5_vl=qwen2_5_vl)
 
 
 def features_of(model, pixels):

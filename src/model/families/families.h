@@ -72,6 +72,7 @@ Family qwen3next_family();
 Family deepseek2_family();
 Family glm4moe_family();
 Family qwen2moe_family();
+Family qwen2vl_family();
 Family minimax_m2_family();
 Family dots1_family();
 Family mistral3_family();

@@ -1,5 +1,6 @@
 // Qwen2 and Qwen2.5, and MiMo 7B, whose model is theirs: Llama with biases on Q, K and V and rotary pairs in halves;
-// with experts, a shared one beside them. Yang et al., 2024.
+// with experts, a shared one beside them. Yang et al., 2024. Qwen2.5-VL's text: the pairs' positions are those in time,
+// height and width, one part of the pairs after another. Bai et al., "Qwen2.5-VL", 2025.
 
 #include <nlohmann/json.hpp>
 
@@ -28,7 +29,8 @@ constexpr std::array kHubBiases = {
     HubTensor{"blk.*.attn_v.bias", "model.layers.*.self_attn.v_proj.bias"},
 };
 constexpr auto kHubTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubGatedFfn, kHubBiases);
-constexpr auto kHubMoeTensors = join(kHubStem, kHubPreNorm, kHubAttn, kHubBiases, kHubGatedFfn, kHubExperts, kHubSharedExpert);
+constexpr auto kHubMoeTensors =
+    join(kHubStem, kHubPreNorm, kHubAttn, kHubBiases, kHubGatedFfn, kHubExperts, kHubSharedExpert);
 
 constexpr HubForm kMoeHub[] = {{.model_type = "qwen2_moe",
                                 .architecture = "Qwen2MoeForCausalLM",
@@ -62,6 +64,16 @@ constexpr HubForm kHub[] = {
      .prediction = kHubPredictionNames},
 };
 
+constexpr std::string_view kImages[] = {"visual.", "model.visual."};
+constexpr HubOuter kVlOuter[] = {{"qwen2_5_vl", kImages, "images"}};
+constexpr HubForm kVlHub[] = {{.model_type = "qwen2_5_vl_text",
+                               .architecture = "Qwen2_5_VLTextModel",
+                               .activation = "silu",
+                               .tensors = kHubTensors,
+                               .read = read_hub_sections,
+                               .suits = suits_none,
+                               .outer = kVlOuter}};
+
 Result<ArchSpec> read_shared(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
   CANDOR_TRY(leave_prediction(hparams, spec));
@@ -72,6 +84,13 @@ Result<ArchSpec> read_shared(const Hparams& hparams) {
 
 Result<ArchSpec> read(const formats::ModelFile& file) {
   return read_shared(Hparams(file, "qwen2"));
+}
+
+Result<ArchSpec> read_vl(const formats::ModelFile& file) {
+  const Hparams hparams(file, "qwen2vl");
+  CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams));
+  for (BlockSpec& block : spec.blocks) CANDOR_TRY(read_rope_axes(hparams, false, block.attn.rope));
+  return spec;
 }
 
 // Files do not say how weights are shared: it is a softmax over all.
@@ -90,6 +109,11 @@ Result<ArchSpec> read_experts(const formats::ModelFile& file) {
 Family qwen2_family() {
   using namespace qwen2;
   return {"qwen2", read, kTensors, {}, kHub};
+}
+
+Family qwen2vl_family() {
+  using namespace qwen2;
+  return {"qwen2vl", read_vl, kTensors, {}, kVlHub};
 }
 
 Family qwen2moe_family() {

@@ -50,8 +50,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 std::string nearest_types(std::string_view type) {
   constexpr size_t kMostLetters = 64;
   std::vector<std::string_view> names = known_types();
-  std::ranges::stable_sort(
-      names, {}, [&](std::string_view name) { return edit_distance(type.substr(0, kMostLetters), name); });
+  std::ranges::stable_sort(names, {},
+                           [&](std::string_view name) { return edit_distance(type.substr(0, kMostLetters), name); });
   return fmt::format("{}, {}, {}", names[0], names[1], names[2]);
 }
 
@@ -72,6 +72,7 @@ Result<bool> reads(const HubForm& form, const json& config, std::string_view nam
 Result<FamilyForm> choose_form(const json& config, std::string_view name) {
   const std::string type = type_of(config);
   const std::string text_type = config.is_object() ? type_of(config.value("text_config", json())) : std::string();
+  const bool is_flat = text_type.empty() && config.is_object() && config.contains("vision_config");
   FamilyForm chosen;  // of several forms of one type the last, which knows every name
   for (const Family& family : families()) {
     for (const HubForm& form : family.hub) {
@@ -81,7 +82,7 @@ Result<FamilyForm> choose_form(const json& config, std::string_view name) {
       }
       for (const HubOuter& outer : form.outer) {
         const std::string_view text = outer.text_type.empty() ? form.model_type : outer.text_type;
-        if (outer.model_type == type && text == text_type) chosen = {&family, &form, &outer};
+        if (outer.model_type == type && (text == text_type || is_flat)) chosen = {&family, &form, &outer};
       }
     }
   }
@@ -92,7 +93,8 @@ Result<FamilyForm> choose_form(const json& config, std::string_view name) {
   }
   const std::string of_text = text_type.empty() ? "" : fmt::format(" with text of {}", in_quotes(text_type));
   if (type.empty()) {
-    return fail(ErrorKind::kUnsupported, fmt::format("{}: names no model_type: a folder of a language model does", name));
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("{}: names no model_type: a folder of a language model does", name));
   }
   const bool is_outer = !text_type.empty() && std::ranges::binary_search(known_types(), type);
   return fail(ErrorKind::kUnsupported,

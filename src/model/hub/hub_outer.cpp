@@ -21,10 +21,22 @@ constexpr Stem kStems[] = {{"model.language_model.", "model."},
                            {"language_model.model.", "model."},
                            {"language_model.lm_head.", "lm_head."}};
 
+// Early folders (Qwen2.5-VL) have the text's keys beside those of the whole.
+json flat_text(const json& config) {
+  json own = config;
+  for (const char* key : {"vision_config", "image_token_id", "video_token_id", "vision_start_token_id",
+                          "vision_end_token_id", "vision_token_id"}) {
+    own.erase(key);
+  }
+  return own;
+}
+
 }  // namespace
 
 Result<json> text_config_of(const json& config, std::string_view name) {
   const auto text = config.find("text_config");
+  const bool is_flat = text == config.end() && config.contains("vision_config");
+  if (is_flat) return flat_text(config);
   if (text == config.end() || !text->is_object()) {
     return fail(ErrorKind::kInvalidInput, fmt::format("{}: \"text_config\" is absent, which describes the text", name));
   }
@@ -35,7 +47,8 @@ Result<json> text_config_of(const json& config, std::string_view name) {
   }
   const auto vision = config.find("vision_config");
   if (vision == config.end() || !vision->is_object()) return own;
-  if (const auto deep = vision->find("deepstack_visual_indexes"); deep != vision->end() && deep->is_array() && !deep->empty()) {
+  if (const auto deep = vision->find("deepstack_visual_indexes");
+      deep != vision->end() && deep->is_array() && !deep->empty()) {
     own[kDeepKey] = deep->size();
   }
   return own;

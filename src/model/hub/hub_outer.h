@@ -19,8 +19,8 @@ namespace candor::model {
 // "deepstack_visual_indexes".
 inline constexpr const char* kDeepKey = "n_deepstack_layers";
 
-// config's "text_config", with what the whole says of tied heads and of how weights are packed. name: of the file, for
-// errors.
+// config's "text_config" (of a flat one, what is not of images), with what the whole says of tied heads and of how
+// weights are packed. name: of the file, for errors.
 Result<nlohmann::json> text_config_of(const nlohmann::json& config, std::string_view name);
 
 // Nothing where the tensor is not the text's.

@@ -80,12 +80,12 @@ class RopeUniter {
     }
     const bool has_scaling = scaling != nullptr && !scaling->empty();
     const bool has_parameters = parameters != nullptr && !parameters->empty();
-    if (has_scaling && has_parameters &&
-        without_nulls(*scaling, false) != without_nulls(*parameters, false)) {
-      return config_.bad("rope_scaling", *scaling,
-                         fmt::format("the same as \"rope_parameters\", which is {}; remove one",
-                                     formats::in_quotes(parameters->dump(-1, ' ', false, json::error_handler_t::replace)
-                                                            .substr(0, kShown))));
+    if (has_scaling && has_parameters && without_nulls(*scaling, false) != without_nulls(*parameters, false)) {
+      return config_.bad(
+          "rope_scaling", *scaling,
+          fmt::format(
+              "the same as \"rope_parameters\", which is {}; remove one",
+              formats::in_quotes(parameters->dump(-1, ' ', false, json::error_handler_t::replace).substr(0, kShown))));
     }
     is_scaling_ = has_scaling && !has_parameters;
     if (is_scaling_ && config_.model_type() == "gemma4_text") {
@@ -144,13 +144,12 @@ class RopeUniter {
   // GPT-NeoX has names of its own beside the object, and heeds no others there.
   bool is_neox() const { return config_.model_type() == "gpt_neox"; }
   bool has_base_by_kind() const { return !table_.is_null() && table_["theta"].is_object(); }
-  bool takes(const char* flag) const {
-    return table_.is_null() || is_neox() || table_[flag] == true;
-  }
+  bool takes(const char* flag) const { return table_.is_null() || is_neox() || table_[flag] == true; }
 
   Error contradicts(const char* key, const json& inside, const json& beside) const {
-    return config_.bad(key, beside,
-                       fmt::format("what the rotary settings say of it, {}; remove one", formats::in_quotes(inside.dump())));
+    return config_.bad(
+        key, beside,
+        fmt::format("what the rotary settings say of it, {}; remove one", formats::in_quotes(inside.dump())));
   }
 
   Result<void> add_theta(json& rope, bool is_stated, const char* kind, const std::string& place) {
@@ -167,8 +166,8 @@ class RopeUniter {
     if (outside != nullptr) config_.add_without_effect(kTheta);
     if (!rope.contains(kTheta)) {
       if (table_.is_null()) return {};
-      rope[kTheta] = has_base_by_kind() ? table_["theta"][std::string_view(kind) == kFull ? "global" : "local"]
-                                        : table_["theta"];
+      rope[kTheta] =
+          has_base_by_kind() ? table_["theta"][std::string_view(kind) == kFull ? "global" : "local"] : table_["theta"];
     }
     config_.add_assumed(place + kTheta, rope[kTheta]);
     return {};
@@ -243,6 +242,7 @@ struct RopeKind {
 };
 constexpr RopeKind kKinds[] = {
     {"default", {}, {}},
+    {"mrope", {}, {}},  // as older folders call it where positions have several axes
     {"linear", {"factor"}, {}},
     {"dynamic", {"factor"}, {"alpha"}},
     {"ntk", {"factor"}, {}},
@@ -270,7 +270,8 @@ Result<void> check_kind(const HubConfig& config, const json& rope) {
     return config.bad("rope_scaling", rope, fmt::format("a \"{}\", which {} needs", key, type));
   }
   for (const auto& [key, value] : rope.items()) {
-    const bool is_shared = key == "rope_type" || key == kComputedFactor || key == kTheta || key == kPartial || key == kOriginal;
+    const bool is_shared =
+        key == "rope_type" || key == kComputedFactor || key == kTheta || key == kPartial || key == kOriginal;
     const bool is_own = key == "llama_4_scaling_beta" && (type == "yarn" || type == "default");
     const bool is_idle = key.starts_with("mrope_") || key == "max_position_embeddings";
     if (is_shared || is_own || is_idle || is_listed(kind->needed, key) || is_listed(kind->heeded, key)) continue;
@@ -428,7 +429,8 @@ class RopeReader {
 
   Result<void> read_yarn(const json& rope, double factor) {
     const auto truncates = rope.find("truncate");
-    if (truncates != rope.end() && !truncates->is_boolean()) return config_.bad("truncate", *truncates, "true or false");
+    if (truncates != rope.end() && !truncates->is_boolean())
+      return config_.bad("truncate", *truncates, "true or false");
     if (truncates != rope.end()) add("rope.scaling.yarn_truncate", truncates->get<bool>());
     CANDOR_ASSIGN(const std::optional<double> fast, rope_number(config_, rope, "beta_fast"));
     CANDOR_ASSIGN(const std::optional<double> slow, rope_number(config_, rope, "beta_slow"));

@@ -32,6 +32,8 @@ constexpr std::array kTensors = {
     TensorName{TensorRole::kAttnOutBias, "v.blk.*.attn_out.bias", model::kOptional},
     TensorName{TensorRole::kFfnNorm, "v.blk.*.ln2.weight"},
     TensorName{TensorRole::kFfnNormBias, "v.blk.*.ln2.bias", model::kOptional},
+    TensorName{TensorRole::kGate, "v.blk.*.ffn_gate.weight", model::kOptional},
+    TensorName{TensorRole::kGateBias, "v.blk.*.ffn_gate.bias", model::kOptional},
     TensorName{TensorRole::kUp, "v.blk.*.ffn_up.weight"},
     TensorName{TensorRole::kUpBias, "v.blk.*.ffn_up.bias", model::kOptional},
     TensorName{TensorRole::kDown, "v.blk.*.ffn_down.weight"},
@@ -116,6 +118,7 @@ Result<VisionSpec> read_tower(const formats::ModelFile& file, backend::GateKind 
   spec.tower.final_norm = block.norm;
   spec.tower.head.is_absent = true;
   spec.tower.is_bidirectional = true;
+  spec.tower.keeps_kv = false;
   return spec;
 }
 
@@ -188,11 +191,11 @@ Result<void> read_hub_tower(const json& config, const json& processor, std::stri
                 fmt::format("'config.json': \"layer_norm_eps\" is {}, expected a number", epsilon.dump()));
   }
   metadata.add(key("attention.layer_norm_epsilon"), epsilon.get<double>());
-  const json act = vision->value("hidden_act", json("gelu_pytorch_tanh"));
-  if (act != "gelu_pytorch_tanh") {
-    return fail(ErrorKind::kUnsupported,
-                fmt::format("'config.json': \"hidden_act\" of \"vision_config\" is {}; supported: gelu_pytorch_tanh",
-                            act.dump()));
+  const json act = vision->value("hidden_act", json(names.act));
+  if (act != names.act) {
+    return fail(
+        ErrorKind::kUnsupported,
+        fmt::format("'config.json': \"hidden_act\" of \"vision_config\" is {}; supported: {}", act.dump(), names.act));
   }
   for (const char* name : {"image_mean", "image_std"}) {
     const auto numbers = processor.find(name);

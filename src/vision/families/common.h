@@ -67,6 +67,7 @@ struct TowerNames {
   const char* n_blocks = "num_hidden_layers";
   const char* n_heads = "num_attention_heads";
   const char* image_size = "image_size";
+  const char* act = "gelu_pytorch_tanh";  // the one that "hidden_act" may name
 };
 // "clip.vision.*" from "vision_config" and from what the image processor normalises by. projector: its name there.
 Result<void> read_hub_tower(const nlohmann::json& config, const nlohmann::json& processor, std::string_view projector,

@@ -1,0 +1,154 @@
+// Qwen2.5-VL: an image keeps its shape, in whole patches; a tower with RMS norms, gated feed-forwards and rotary
+// positions of rows and columns, most of whose blocks see windows; four neighbouring rows become one. Bai et al.,
+// "Qwen2.5-VL technical report", 2025.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "model/hparams.h"
+#include "vision/families/common.h"
+
+namespace candor::vision {
+namespace qwen25vl {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kRowTokens[] = {"<|image_pad|>"};
+constexpr std::string_view kModelTypes[] = {"qwen2_5_vl"};
+constexpr std::string_view kStems[] = {"model.visual.", "visual."};
+constexpr std::array kNames = {
+    HubName{"v.patch_embd.weight", "patch_embed.proj.weight"},
+    HubName{"v.blk.*.ln1.weight", "blocks.*.norm1.weight"},
+    HubName{"v.blk.*.attn_qkv.weight", "blocks.*.attn.qkv.weight"},
+    HubName{"v.blk.*.attn_qkv.bias", "blocks.*.attn.qkv.bias"},
+    HubName{"v.blk.*.attn_out.weight", "blocks.*.attn.proj.weight"},
+    HubName{"v.blk.*.attn_out.bias", "blocks.*.attn.proj.bias"},
+    HubName{"v.blk.*.ln2.weight", "blocks.*.norm2.weight"},
+    HubName{"v.blk.*.ffn_gate.weight", "blocks.*.mlp.gate_proj.weight"},
+    HubName{"v.blk.*.ffn_gate.bias", "blocks.*.mlp.gate_proj.bias"},
+    HubName{"v.blk.*.ffn_up.weight", "blocks.*.mlp.up_proj.weight"},
+    HubName{"v.blk.*.ffn_up.bias", "blocks.*.mlp.up_proj.bias"},
+    HubName{"v.blk.*.ffn_down.weight", "blocks.*.mlp.down_proj.weight"},
+    HubName{"v.blk.*.ffn_down.bias", "blocks.*.mlp.down_proj.bias"},
+    HubName{"v.post_ln.weight", "merger.ln_q.weight"},
+    HubName{"mm.0.weight", "merger.mlp.0.weight"},
+    HubName{"mm.0.bias", "merger.mlp.0.bias"},
+    HubName{"mm.2.weight", "merger.mlp.2.weight"},
+    HubName{"mm.2.bias", "merger.mlp.2.bias"},
+};
+constexpr TowerDefaults kDefaults = {3584, 3420, 32, 16, 560, 14, 1e-6};
+constexpr const char* kWholeBlocks = "candor.vision.whole_blocks";  // of folders alone
+constexpr double kBase = 10000.0;
+constexpr int64_t kLeastPixels = 56 * 56;
+constexpr int64_t kMostPixels = 28 * 28 * 16384;
+constexpr int64_t kMostPatches = 1 << 14;  // of an image here; larger ones are made smaller
+constexpr int32_t kUsualWindow = 112;      // pixels
+
+std::string expand(const image::Prepared&, std::string_view row, int32_t rows_of_tile) {
+  std::string text;
+  for (int32_t i = 0; i < rows_of_tile; ++i) text += row;
+  return text;
+}
+
+// Which blocks see the whole image: listed, or every n-th.
+Result<void> read_windows(const formats::ModelFile& file, int32_t merge, VisionSpec& spec) {
+  const model::Hparams hparams(file, "clip.vision");
+  CANDOR_ASSIGN(const int32_t window, hparams.int_or("window_size", kUsualWindow, {1, 1 << 20}));
+  const size_t n_blocks = spec.tower.blocks.size();
+  spec.windows.side = std::max(1, window / merge / spec.recipe.patch_side) * merge;
+  spec.windows.is_whole.assign(n_blocks, false);
+  CANDOR_ASSIGN(const std::vector<int64_t>* listed, formats::meta_ints(file, kWholeBlocks));
+  if (listed != nullptr) {
+    for (const int64_t block : *listed) {
+      if (block >= 0 && static_cast<size_t>(block) < n_blocks) spec.windows.is_whole[static_cast<size_t>(block)] = true;
+    }
+    return {};
+  }
+  CANDOR_ASSIGN(const int32_t every, hparams.require_int("n_wa_pattern", {1, model::kMaxLayers}));
+  for (size_t i = 0; i < n_blocks; ++i) spec.windows.is_whole[i] = (i + 1) % static_cast<size_t>(every) == 0;
+  return {};
+}
+
+Result<VisionSpec> read(const formats::ModelFile& file) {
+  const model::Hparams hparams(file, "clip.vision");
+  CANDOR_ASSIGN(VisionSpec spec, read_tower(file, backend::GateKind::kSilu));
+  CANDOR_ASSIGN(const int32_t merge, hparams.int_or("spatial_merge_size", 2, {1, 16}));
+  CANDOR_ASSIGN(const int32_t width, projection_width(file, "mm.2.weight"));
+  const int64_t patch_pixels = int64_t{spec.recipe.patch_side} * spec.recipe.patch_side;
+  CANDOR_ASSIGN(const int32_t least, hparams.int_or("image_min_pixels", kLeastPixels, {1, INT32_MAX}));
+  CANDOR_ASSIGN(const int32_t most, hparams.int_or("image_max_pixels", kMostPixels, {1, INT32_MAX}));
+  if (spec.tower.blocks.front().attn.head_dim % 4 != 0) {
+    return fail(ErrorKind::kUnsupported,
+                "the tower's heads have no two halves of pairs: expected a width that 4 divides");
+  }
+  spec.family = "qwen2.5vl_merger";
+  spec.recipe.layout = image::SmartSize{
+      .min_pixels = least, .max_pixels = std::min<int64_t>(most, kMostPatches * patch_pixels), .merge = merge};
+  spec.recipe.filter = image::Filter::kBicubic;
+  spec.entry.layers.resize(1);
+  spec.entry.layers.front().bias.clear();
+  for (model::BlockSpec& block : spec.tower.blocks) {
+    block.norm.kind = backend::NormKind::kRms;
+    block.ffn.is_gated = true;
+  }
+  spec.tower.final_norm.kind = backend::NormKind::kRms;
+  rotate_by_grid(kBase, spec.tower);
+  CANDOR_TRY(read_windows(file, merge, spec));
+  spec.max_patches = static_cast<int32_t>(std::min<int64_t>(most / patch_pixels, kMostPatches));
+  spec.tower.max_positions = spec.max_patches;
+  spec.regroup = {RegroupKind::kJoin, merge};
+  const int32_t n_joined = spec.regroup.width(spec.tower.dim);
+  spec.projector.n_in = n_joined;
+  spec.projector.layers = {{.weight = "mm.0.weight", .bias = "mm.0.bias", .n_out = n_joined},
+                           {.kind = RowLayerKind::kActivate, .act = backend::GateKind::kGeluErf},
+                           {.weight = "mm.2.weight", .bias = "mm.2.bias", .n_out = width}};
+  spec.prompt = {.mark = "<|image_pad|>", .row_tokens = kRowTokens, .expand = expand, .is_grid = true};
+  return spec;
+}
+
+Result<void> read_hub(const json& config, const json& processor, formats::MetaList& metadata) {
+  CANDOR_TRY(read_hub_tower(config, processor, "qwen2.5vl_merger", kDefaults, metadata,
+                            {.n_blocks = "depth", .n_heads = "num_heads", .image_size = nullptr, .act = "silu"}));
+  const json& vision = config.at("vision_config");
+  metadata.add("clip.vision.image_size", uint64_t{40} * std::get<uint64_t>(*metadata.find("clip.vision.patch_size")));
+  const auto add = [&](const json& object, const char* name, const char* key, int32_t fallback) -> Result<void> {
+    CANDOR_ASSIGN(const int32_t value, hub_int(object, key, fallback, INT32_MAX));
+    metadata.add(fmt::format("clip.vision.{}", name), static_cast<uint64_t>(value));
+    return {};
+  };
+  CANDOR_TRY(add(vision, "spatial_merge_size", "spatial_merge_size", 2));
+  CANDOR_TRY(add(vision, "window_size", "window_size", kUsualWindow));
+  const json size = processor.value("size", json::object());
+  const bool is_old = processor.contains("min_pixels") || processor.contains("max_pixels");
+  CANDOR_TRY(add(is_old ? processor : size, "image_min_pixels", is_old ? "min_pixels" : "shortest_edge", kLeastPixels));
+  CANDOR_TRY(add(is_old ? processor : size, "image_max_pixels", is_old ? "max_pixels" : "longest_edge", kMostPixels));
+  std::vector<int64_t> whole;
+  for (const json& index : vision.value("fullatt_block_indexes", json({7, 15, 23, 31}))) {
+    if (index.is_number_unsigned()) whole.push_back(static_cast<int64_t>(index.get<uint64_t>() & 0xFFFFFF));
+  }
+  metadata.add(kWholeBlocks, formats::MetaArray(std::move(whole)));
+  return {};
+}
+
+}  // namespace
+}  // namespace qwen25vl
+
+VisionFamily qwen25vl_family() {
+  using namespace qwen25vl;
+  return {.projector = "qwen2.5vl_merger",
+          .read = read,
+          .model_types = kModelTypes,
+          .stems = kStems,
+          .names = kNames,
+          .ignored = {},
+          .read_hub = read_hub,
+          .has_frames = true};
+}
+
+}  // namespace candor::vision
