@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -117,11 +118,14 @@ TEST(shm_communicator, whoever_sleeps_is_woken) {
   });
 }
 
+// Neither leaves before the other has seen it.
 TEST(shm_communicator, ranks_that_gather_different_things_are_told) {
+  std::latch both(2);
   run_ranks(2, [&](ShmCommunicator& comm) {
     std::vector<float> rows(8);
     const std::vector<int32_t> bounds = {0, 4, 8};
     const auto gathered = comm.gather({rows.data(), 1, bounds}, Receivers::kAll, static_cast<uint64_t>(comm.rank()));
+    both.arrive_and_wait();
     ASSERT_FALSE(gathered);
     EXPECT_NE(gathered.error().message.find("lost its way"), std::string::npos) << gathered.error().message;
   });
