@@ -98,7 +98,9 @@ std::string describe_extra(const CLI::App& app, const std::string& extra) {
 // What few ask for: shown by --help-all.
 constexpr size_t kMostWords = 1000;
 constexpr const char* kRareGroup = "More options";
-constexpr const char* kRareOptions[] = {"operations",
+constexpr const char* kRareOptions[] = {"mmproj",
+                                        "ranks",
+                                        "operations",
                                         "receipt",
                                         "receipt-key",
                                         "restart",
@@ -156,8 +158,7 @@ class HelpFormatter final : public CLI::Formatter {
   explicit HelpFormatter(bool shows_all) : shows_all_(shows_all) { column_width(34); }
   std::string make_group(std::string group, bool is_positional,
                          std::vector<const CLI::Option*> options) const override {
-    if (group == kRareGroup && !shows_all_)
-      return fmt::format("  --help-all lists {} more options\n", options.size());
+    if (group == kRareGroup && !shows_all_) return fmt::format("  --help-all lists {} more options\n", options.size());
     return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
   }
   std::string make_option_opts(const CLI::Option* option) const override {
@@ -285,7 +286,8 @@ std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& erro
     if (!extras.empty()) return describe_extra(app, extras.front());
   }
   std::string text = clipped(error.what(), kMostWords);
-  std::ranges::replace_if(text, [](char c) { return c >= 0 && c < ' '; }, ' ');  // what was typed may hold lines
+  std::ranges::replace_if(
+      text, [](char c) { return c >= 0 && c < ' '; }, ' ');  // what was typed may hold lines
   const Chosen chosen = chosen_command(app);
   if (is_missing) text += fmt::format("; '{} --help' shows what goes where", chosen.words);
   const auto config = std::dynamic_pointer_cast<ConfigFile>(chosen.command->get_config_formatter());

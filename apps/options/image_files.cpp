@@ -13,7 +13,7 @@
 namespace candor::apps {
 
 void add_images(CLI::App& command, std::vector<std::string>& files) {
-  command.add_option("--image", files, "an image before the prompt: JPEG, PNG, WebP, GIF or BMP; again for more")
+  command.add_option("--image", files, "an image before the prompt; may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
 }
