@@ -42,11 +42,22 @@ std::string untrusted(Connection& connection) {
   return reason == X509_V_OK ? std::string() : X509_verify_cert_error_string(reason);
 }
 
-asio::awaitable<Result<void>> open_tcp(Connection& connection, const Url& url) {
+bool may_connect(const asio::ip::address& address, const AddressCheck& may_reach) {
+  if (!may_reach) return true;
+  if (address.is_v4()) return may_reach(address.to_v4().to_bytes());
+  return may_reach(address.to_v6().to_bytes());
+}
+
+asio::awaitable<Result<void>> open_tcp(Connection& connection, const Url& url, const AddressCheck& may_reach) {
   tcp::resolver resolver(connection.tcp().get_executor());
   connection.tcp().expires_after(kConnectTime);
   auto [unknown, addresses] = co_await resolver.async_resolve(url.host, url.port, kTuple);
   if (unknown) co_return connection_error(url, "its name is not known", unknown);
+  for (const auto& entry : addresses) {
+    if (may_connect(entry.endpoint().address(), may_reach)) continue;
+    co_return fail(ErrorKind::kInvalidInput,
+                   fmt::format("{}: its address is not one of the public internet", url.authority(true)));
+  }
   auto [error, endpoint] = co_await connection.tcp().async_connect(addresses, kTuple);
   if (error) co_return connection_error(url, "no connection", error);
   error_code ignored;
@@ -124,7 +135,8 @@ std::string basic_credentials(const std::string& userinfo) {
 }
 
 asio::awaitable<Result<std::unique_ptr<Connection>>> connect(asio::io_context& io, Authorities& authorities,
-                                                             const Url& url, const std::optional<Url>& proxy) {
+                                                             const Url& url, const std::optional<Url>& proxy,
+                                                             const AddressCheck& may_reach) {
   asio::ssl::context* tls = nullptr;
   if (url.is_secure()) {
     auto context = authorities.context();
@@ -132,7 +144,7 @@ asio::awaitable<Result<std::unique_ptr<Connection>>> connect(asio::io_context& i
     tls = *context;
   }
   auto made = std::make_unique<Connection>(io, tls);
-  if (auto opened = co_await open_tcp(*made, proxy ? *proxy : url); !opened) co_return opened.error();
+  if (auto opened = co_await open_tcp(*made, proxy ? *proxy : url, may_reach); !opened) co_return opened.error();
   if (tls != nullptr && proxy) {
     if (auto tunnel = co_await open_tunnel(*made, url, *proxy); !tunnel) co_return tunnel.error();
     made->buffer.clear();

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "net/addresses.h"
 #include "net/url.h"
 
 namespace candor::client {
@@ -51,9 +52,10 @@ struct Connection {
 // "example.org:443: the certificate is not trusted (self-signed certificate)".
 Error connection_error(const Url& url, const char* step, const boost::system::error_code& error);
 
-// Connected, and beyond the handshake where url is https.
+// Connected, and beyond the handshake where url is https. may_reach: as of an HttpRequest.
 asio::awaitable<Result<std::unique_ptr<Connection>>> connect(asio::io_context& io, Authorities& authorities,
-                                                             const Url& url, const std::optional<Url>& proxy);
+                                                             const Url& url, const std::optional<Url>& proxy,
+                                                             const AddressCheck& may_reach = {});
 
 // "Basic ..." for a userinfo.
 std::string basic_credentials(const std::string& userinfo);

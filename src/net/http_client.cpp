@@ -28,7 +28,6 @@ using boost::system::error_code;
 using Message = http::request<http::string_body>;
 using Parser = http::response_parser<http::buffer_body>;
 
-constexpr int kMostRedirects = 8;
 constexpr size_t kChunkBytes = size_t{64} << 10;
 constexpr uint32_t kMostHeaderBytes = 64 << 10;
 constexpr size_t kMostIdle = 64;  // connections that are kept
@@ -42,7 +41,10 @@ struct Step {
 
 Result<Step> make_step(HttpRequest request) {
   CANDOR_ASSIGN(Url url, parse_url(request.url));
-  CANDOR_ASSIGN(auto proxy, proxy_for(url, [](const char* name) -> const char* { return std::getenv(name); }));
+  std::optional<Url> proxy;
+  if (!request.may_reach) {
+    CANDOR_ASSIGN(proxy, proxy_for(url, [](const char* name) -> const char* { return std::getenv(name); }));
+  }
   return Step{std::move(request), std::move(url), std::move(proxy)};
 }
 
@@ -182,7 +184,7 @@ struct HttpClient::Impl {
     while (true) {
       std::unique_ptr<Connection> connection = take_idle(step);
       if (connection == nullptr) {
-        auto made = co_await connect(io, authorities, step.url, step.proxy);
+        auto made = co_await connect(io, authorities, step.url, step.proxy, step.request.may_reach);
         if (!made) co_return made.error();
         connection = std::move(*made);
       }
@@ -194,7 +196,8 @@ struct HttpClient::Impl {
   }
 
   asio::awaitable<Result<int>> follow(HttpRequest request, const TakeBody& take) {
-    for (int hop = 0; hop <= kMostRedirects; ++hop) {
+    const int most_redirects = request.max_redirects;
+    for (int hop = 0; hop <= most_redirects; ++hop) {
       auto step = make_step(std::move(request));
       if (!step) co_return step.error();
       std::optional<Parser> parser;
@@ -208,12 +211,17 @@ struct HttpClient::Impl {
         request = std::move(*next);
         continue;
       }
+      if (step->request.on_head) {
+        const auto type = (*parser).get()[http::field::content_type];
+        auto wanted = step->request.on_head(status, std::string_view(type.data(), type.size()));
+        if (!wanted) co_return wanted.error();
+      }
       auto read_all = co_await read(**connection, step->url, *parser, take);
       if (!read_all) co_return read_all.error();
       if (parser->keep_alive()) keep(*step, std::move(*connection));
       co_return status;
     }
-    co_return fail(ErrorKind::kIo, fmt::format("{}: it redirects more than {} times", request.url, kMostRedirects));
+    co_return fail(ErrorKind::kIo, fmt::format("{}: it redirects more than {} times", request.url, most_redirects));
   }
 
   asio::awaitable<void> run(HttpRequest request, TakeBody take, OnEnd end) {

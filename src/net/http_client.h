@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "net/addresses.h"
 
 namespace candor::client {
 
@@ -24,6 +25,12 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> headers{};
   std::string token{};  // a bearer token, for the origin of `url` alone, not for those that it redirects to; "" = none
   std::string body{};   // sent where it is not empty
+  int max_redirects = 8;
+  // Of every address of a host that is asked, also of those behind redirects: one that may not be reached ends the
+  // request. The connection goes to an address that was checked, and takes no proxy. Empty: all may be reached.
+  AddressCheck may_reach{};
+  // Before the body of the last answer. An error ends the request with it.
+  std::function<Result<void>(int status, std::string_view content_type)> on_head{};
 };
 
 class HttpClient {
