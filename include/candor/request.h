@@ -105,11 +105,15 @@ struct ConstraintSpec {
   bool is_strict = false;
 };
 
+inline constexpr std::string_view kImageMark = "<__media__>";  // of a TextPrompt
+
 // Text that is continued as it stands.
 struct TextPrompt {
   std::string text{};
   bool add_special = true;     // the beginning token, where the model wants one
   bool parse_special = false;  // control tokens written in the text become their ids
+  // Files, as of a Message; each stands for a kImageMark of the text, in order. They need parse_special.
+  std::vector<std::string> images{};
 };
 
 struct Message {

@@ -30,10 +30,11 @@ Result<RowToken> find_row_token(const vision::ImagePrompt& prompt, const text::T
                "messages"};
 }
 
-Result<text::RenderedPrompt> expand_images(const text::RenderedPrompt& prompt, std::span<const SharedImage> images,
-                                           const vision::ImagePrompt& how, std::string_view row) {
-  text::RenderedPrompt expanded;
-  size_t n_marks = 0;
+ExpandedPrompt expand_images(const text::RenderedPrompt& prompt, std::span<const SharedImage> images,
+                             const vision::ImagePrompt& how, std::string_view row) {
+  ExpandedPrompt result;
+  text::RenderedPrompt& expanded = result.prompt;
+  size_t& n_marks = result.n_marks;
   size_t copied = 0;
   auto next_break = prompt.breaks.begin();
   const auto copy_until = [&](size_t end) {
@@ -58,11 +59,7 @@ Result<text::RenderedPrompt> expand_images(const text::RenderedPrompt& prompt, s
     copied = at = end;
   }
   copy_until(prompt.text.size());
-  if (n_marks == images.size()) return expanded;
-  return of_messages(
-      "the chat template has places for " + std::to_string(n_marks) + " images, and the messages hold " +
-      std::to_string(images.size()) +
-      ": give each image as a part of its message's content, in a role that the template shows images of");
+  return result;
 }
 
 Result<std::vector<PlacedTile>> place_images(std::span<const TokenId> tokens, std::span<const SharedImage> images,

@@ -1,6 +1,7 @@
 #pragma once
 // Images in a rendered prompt: the template's marks become the tokens that stand for an image's rows. Any thread.
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -24,9 +25,13 @@ struct RowToken {
 Result<RowToken> find_row_token(const vision::ImagePrompt& prompt, const text::Tokenizer& tokenizer);
 
 // The prompt with what each image becomes in place of its mark, the first image for the first mark. A mark that a
-// client wrote is text. Refused where there are more images than marks, or fewer.
-Result<text::RenderedPrompt> expand_images(const text::RenderedPrompt& prompt, std::span<const SharedImage> images,
-                                           const vision::ImagePrompt& how, std::string_view row);
+// client wrote is text. `n_marks`: how many marks there were; it is for the caller to compare.
+struct ExpandedPrompt {
+  text::RenderedPrompt prompt{};
+  size_t n_marks = 0;
+};
+ExpandedPrompt expand_images(const text::RenderedPrompt& prompt, std::span<const SharedImage> images,
+                             const vision::ImagePrompt& how, std::string_view row);
 
 // Where the rows are in the tokens of such a prompt.
 Result<std::vector<PlacedTile>> place_images(std::span<const TokenId> tokens, std::span<const SharedImage> images,

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -25,6 +27,27 @@ Result<void> check_text(const std::string& text, const char* what) {
 
 int64_t wall_clock_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// "user 2, system 1": images in messages, by role.
+std::string images_by_role(const ChatPrompt& chat) {
+  std::map<std::string_view, size_t> by_role;
+  for (const Message& message : chat.messages) {
+    if (!message.images.empty()) by_role[message.role] += message.images.size();
+  }
+  std::string list;
+  for (const auto& [role, n] : by_role) {
+    list += (list.empty() ? "" : ", ") + std::string(role) + " " + std::to_string(n);
+  }
+  return list;
+}
+
+Error misplaced_images(const ChatPrompt& chat, size_t n_marks, size_t n_images) {
+  return {ErrorKind::kInvalidInput,
+          "the chat template has places for " + std::to_string(n_marks) + " images, and the messages hold " +
+              std::to_string(n_images) + " (by role: " + images_by_role(chat) +
+              "): give each image as a part of its message's content, in a role that the template shows images of",
+          "messages"};
 }
 
 }  // namespace
@@ -53,7 +76,8 @@ Result<ReadPrompt> PromptReader::read(const Prompt& prompt, const std::function<
   const auto* text = std::get_if<TextPrompt>(&prompt);
   const auto* chat = std::get_if<ChatPrompt>(&prompt);
   if (chat != nullptr) return read_chat(*chat, on_rendered);
-  auto tokens = text != nullptr ? read_text(*text) : read_tokens(std::get<TokenPrompt>(prompt));
+  if (text != nullptr) return text->images.empty() ? read_text(*text) : read_text_with_images(*text);
+  auto tokens = read_tokens(std::get<TokenPrompt>(prompt));
   if (!tokens) return tokens.error();
   return ReadPrompt{.tokens = std::move(*tokens)};
 }
@@ -74,14 +98,43 @@ Result<ReadPrompt> PromptReader::read_pair(const PairPrompt& prompt) const {
       .tokens = std::move(pair->tokens), .second_begin = pair->second_begin, .has_types = pair->has_types};
 }
 
-Result<std::vector<TokenId>> PromptReader::read_text(const TextPrompt& prompt) const {
+Result<ReadPrompt> PromptReader::read_text(const TextPrompt& prompt) const {
   if (auto checked = check_text(prompt.text, "the prompt"); !checked) return checked.error();
   text::EncodeOptions options;
   options.add_special = prompt.add_special;
   options.parse_special = prompt.parse_special;
   auto tokens = tokenizer_.encode(prompt.text, options);
   if (!tokens) return fail(std::move(tokens).error(), "prompt");
-  return std::move(*tokens);
+  return ReadPrompt{.tokens = std::move(*tokens)};
+}
+
+// Marks become the tokens around an image, which are control tokens.
+Result<ReadPrompt> PromptReader::read_text_with_images(const TextPrompt& prompt) const {
+  if (auto checked = check_text(prompt.text, "the prompt"); !checked) return checked.error();
+  std::vector<SharedImage> images;
+  CANDOR_TRY(read_images(prompt.images, "prompt", images));
+  if (!prompt.parse_special) {
+    return Error{ErrorKind::kInvalidInput,
+                 "a text with images has control tokens around them: set parse_special, or send messages", "prompt"};
+  }
+  vision::ImagePrompt how = images_->spec().prompt;
+  how.mark = kImageMark;
+  CANDOR_ASSIGN(const RowToken row, find_row_token(how, tokenizer_));
+  const ExpandedPrompt expanded = expand_images({prompt.text, {}}, images, how, row.text);
+  if (expanded.n_marks != images.size()) {
+    return Error{ErrorKind::kInvalidInput,
+                 "the prompt has " + std::to_string(expanded.n_marks) + " marks " + std::string(kImageMark) + ", and " +
+                     std::to_string(images.size()) + " images: write one mark where each image stands",
+                 "prompt"};
+  }
+  auto tokens =
+      tokenizer_.encode(expanded.prompt.text, {.add_special = prompt.add_special, .parse_special = true, .breaks = {}});
+  if (!tokens) return fail(std::move(tokens).error(), "prompt");
+  ReadPrompt read{.tokens = std::move(*tokens)};
+  auto placed = place_images(read.tokens, images, row.id, how.is_seen_whole);
+  if (!placed) return fail(std::move(placed).error(), "prompt");
+  read.images = std::move(*placed);
+  return read;
 }
 
 Result<std::vector<TokenId>> PromptReader::read_tokens(const TokenPrompt& tokens) const {
@@ -90,46 +143,46 @@ Result<std::vector<TokenId>> PromptReader::read_tokens(const TokenPrompt& tokens
 }
 
 Result<ReadPrompt> PromptReader::read_chat(const ChatPrompt& chat, const std::function<void()>& on_rendered) const {
-  const auto images = read_images(chat);
-  if (!images) return images.error();
+  std::vector<SharedImage> images;
+  for (const Message& message : chat.messages) CANDOR_TRY(read_images(message.images, "messages", images));
   auto rendered = render_marked(chat);
   if (!rendered) return rendered.error();
   RowToken row;
-  if (!images->empty()) {
+  if (!images.empty()) {
     const vision::ImagePrompt& how = images_->spec().prompt;
     CANDOR_ASSIGN(row, find_row_token(how, tokenizer_));
-    CANDOR_ASSIGN(*rendered, expand_images(*rendered, *images, how, row.text));
+    ExpandedPrompt expanded = expand_images(*rendered, images, how, row.text);
+    if (expanded.n_marks != images.size()) return misplaced_images(chat, expanded.n_marks, images.size());
+    *rendered = std::move(expanded.prompt);
   }
   if (on_rendered) on_rendered();
   auto tokens = text::tokenize_prompt(tokenizer_, *rendered);
   if (!tokens) return fail(std::move(tokens).error(), "messages");
   ReadPrompt read{.tokens = std::move(*tokens)};
-  if (!images->empty()) {
-    CANDOR_ASSIGN(read.images, place_images(read.tokens, *images, row.id, images_->spec()));
+  if (!images.empty()) {
+    CANDOR_ASSIGN(read.images, place_images(read.tokens, images, row.id, images_->spec()));
   }
   return read;
 }
 
-Result<std::vector<SharedImage>> PromptReader::read_images(const ChatPrompt& chat) const {
-  std::vector<SharedImage> images;
-  for (const Message& message : chat.messages) {
-    for (const std::string& file : message.images) {
-      if (images_ == nullptr) {
-        return Error{
-            ErrorKind::kUnsupported,
-            "this is a text model, it takes no images: send text alone, or load a model with a vision tower (a "
-            "folder that has one, or a GGUF file with its mmproj file beside it)",
-            "messages"};
-      }
-      if (images.size() == kMaxImages) {
-        return Error{ErrorKind::kInvalidInput,
-                     "the messages hold more than " + std::to_string(kMaxImages) + " images: send fewer", "messages"};
-      }
-      CANDOR_ASSIGN(SharedImage image, images_->read(file, images.size() + 1));
-      images.push_back(std::move(image));
+Result<void> PromptReader::read_images(const std::vector<std::string>& files, const char* field,
+                                       std::vector<SharedImage>& images) const {
+  for (const std::string& file : files) {
+    if (images_ == nullptr) {
+      return Error{ErrorKind::kUnsupported,
+                   "this is a text model, it takes no images: send text alone, or load a model with a vision tower (a "
+                   "folder that has one, or a GGUF file with its mmproj file beside it)",
+                   field};
     }
+    if (images.size() == kMaxImages) {
+      return Error{ErrorKind::kInvalidInput,
+                   "the prompt holds more than " + std::to_string(kMaxImages) + " images: send fewer", field};
+    }
+    auto image = images_->read(file, images.size() + 1);
+    if (!image) return fail(std::move(image).error(), field);
+    images.push_back(std::move(*image));
   }
-  return images;
+  return {};
 }
 
 Result<std::string> PromptReader::render(const ChatPrompt& chat) const {

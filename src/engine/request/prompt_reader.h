@@ -39,9 +39,12 @@ class PromptReader {
 
  private:
   Result<ReadPrompt> read_pair(const PairPrompt& prompt) const;
-  Result<std::vector<TokenId>> read_text(const TextPrompt& prompt) const;
+  Result<ReadPrompt> read_text(const TextPrompt& prompt) const;
+  Result<ReadPrompt> read_text_with_images(const TextPrompt& prompt) const;
   Result<ReadPrompt> read_chat(const ChatPrompt& chat, const std::function<void()>& on_rendered) const;
-  Result<std::vector<SharedImage>> read_images(const ChatPrompt& chat) const;
+  // Appends to `images`; field: what an error is about.
+  Result<void> read_images(const std::vector<std::string>& files, const char* field,
+                           std::vector<SharedImage>& images) const;
   Result<std::vector<TokenId>> read_tokens(const TokenPrompt& tokens) const;
   Result<text::RenderedPrompt> render_marked(const ChatPrompt& chat) const;
 

@@ -36,8 +36,8 @@ bool is_billing(std::string_view text) {
 // paragraphs; those of an answer follow each other as they were written.
 class MessageReader {
  public:
-  MessageReader(Fields& fields, const ModelForm& form, std::vector<std::string>& warnings)
-      : fields_(fields), warnings_(warnings), form_(form), turns_(form) {}
+  MessageReader(Fields& fields, const ModelForm& form, const ApiLimits& limits, std::vector<std::string>& warnings)
+      : fields_(fields), warnings_(warnings), form_(form), files_(limits), turns_(form) {}
 
   bool read_system() {
     const Json* system = fields_.raw("system");
@@ -81,6 +81,7 @@ class MessageReader {
   }
 
   bool fails(std::string words) { return fields_.refuse("messages", std::move(words)), false; }
+  bool fails(const Error& error) { return fields_.refuse_with(fail(error, "messages")), false; }
 
   // The type of each block, and the block.
   template <class Take>
@@ -95,7 +96,7 @@ class MessageReader {
       block.object("cache_control");
       if (!type) block.refuse("type", at + ".type is missing, expected a string");
       if (!block.fault()) take(*type, block);
-      if (block.fault()) return fails(block.fault()->message);
+      if (block.fault()) return fails(*block.fault());
     }
     return true;
   }
@@ -107,11 +108,8 @@ class MessageReader {
   }
 
   static void refuse_type(Fields& block, const std::string& type, std::string_view expected) {
-    const bool is_media = type == "image" || type == "document";
-    block.refuse("type",
-                 is_media ? fmt::format("{} is {}: this is a text model, it reads no {}s", block.path_of("type"),
-                                        shown(Json(type)), type)
-                          : fmt::format("{} is {}, expected {}", block.path_of("type"), shown(Json(type)), expected));
+    block.refuse("type", fmt::format("{} is {}, expected {}{}", block.path_of("type"), shown(Json(type)), expected,
+                                     type == "document" ? ": no documents are read here, send their text" : ""));
   }
 
   bool read_texts(const Json& content, const std::string& where, std::string& text) {
@@ -134,16 +132,14 @@ class MessageReader {
     if (content.is_string()) return turns_.add({.role = "user", .content = content.get<std::string>()}), true;
     if (content.is_array() && content.empty()) return fails(where_ + " is an array of 0, expected at least one block");
     std::vector<Message> results;
-    std::optional<std::string> words;
+    bool has_words = false;
     MessageParts parts;
     const bool is_read = each_block(content, where_, [&](const std::string& type, Fields& block) {
       if (type == "tool_result") {
-        read_result(block, results);
+        read_result(block, results, parts);
       } else if (type == "text") {
-        if (!words) words.emplace();
-        const std::string text = text_of(block, "text");
-        add_paragraph(*words, text);
-        parts.add_text(text);
+        has_words = true;
+        parts.add_text(text_of(block, "text"));
       } else if (type == "image") {
         read_image(block, parts);
       } else {
@@ -151,33 +147,35 @@ class MessageReader {
       }
     });
     for (Message& result : results) turns_.add(std::move(result));
-    if (is_read && parts.has_images()) {
-      Message message{.role = "user"};
-      Json extra = Json::object();
-      parts.give_to(message, extra, "\n\n");
-      message.extra_json = to_text(extra);
-      turns_.add(std::move(message));
-    } else if (is_read && words)
-      turns_.add({.role = "user", .content = std::move(*words)});
+    if (is_read && (has_words || parts.has_images())) turns_.add(parts.to_user_message("\n\n"));
     return is_read;
   }
 
+  // {"source": {"type": "base64", "media_type": "image/png", "data": "..."}}, or {"type": "url", "url": "..."}.
   void read_image(Fields& block, MessageParts& parts) {
-    const Json* source = block.object("source");
+    const Json* given = block.object("source");
     const std::string where = block.path_of("source");
-    if (source == nullptr) return block.refuse("source", where + " is missing, expected {\"type\": \"base64\", ...}");
-    const std::string type = source->value("type", Json()).is_string() ? source->at("type").get<std::string>() : "";
-    const auto text = source->find(type == "url" ? "url" : "data");
-    if ((type != "base64" && type != "url") || text == source->end() || !text->is_string()) {
+    if (given == nullptr) return block.refuse("source", where + " is missing, expected {\"type\": \"base64\", ...}");
+    Fields source(*given, where);
+    const std::string type = source.text("type").value_or("");
+    const std::string media = source.text("media_type").value_or("image/");
+    const char* const key = type == "url" ? "url" : "data";
+    const auto text = source.text(key);
+    if (source.fault()) return block.refuse_with(*source.fault());
+    if ((type != "base64" && type != "url") || !text)
       return block.refuse("source", where + " has no data: expected {\"type\": \"base64\", \"data\": ...}");
+    if (!media.starts_with("image/"))
+      return block.refuse("source", fmt::format("{}.media_type is {}, expected an image's", where, shown(Json(media))));
+    auto file = type == "url" ? files_.of_url(*text) : files_.of_base64(*text);
+    if (!file) {
+      return block.refuse_with(
+          fail(file.error().kind, fmt::format("{}.{} {}", where, key, file.error().message), "source"));
     }
-    const auto& value = text->get_ref<const std::string&>();
-    auto file = type == "url" ? file_of_data_url(value) : file_of_base64(value);
-    if (!file) return block.refuse("source", fmt::format("{}.{} {}", where, text.key(), file.error().message));
     parts.add_image(std::move(*file));
   }
 
-  void read_result(Fields& block, std::vector<Message>& results) {
+  // Templates show images of the user. Those of a result stand in the user's turn behind it.
+  void read_result(Fields& block, std::vector<Message>& results, MessageParts& behind) {
     const std::string id = text_of(block, "tool_use_id");
     block.boolean("is_error");
     if (block.fault()) return;
@@ -189,8 +187,21 @@ class MessageReader {
     call_ids_.erase(known);
     Message result{.role = "tool", .extra_json = to_text({{"tool_call_id", id}})};
     const Json* content = block.raw("content");
-    if (content != nullptr && !read_texts(*content, block.path_of("content"), result.content)) return;
+    if (content != nullptr && content->is_array()) {
+      if (!read_result_blocks(*content, block.path_of("content"), result.content, behind)) return;
+    } else if (content != nullptr && !read_texts(*content, block.path_of("content"), result.content)) {
+      return;
+    }
     results.push_back(std::move(result));
+  }
+
+  bool read_result_blocks(const Json& content, const std::string& where, std::string& text, MessageParts& behind) {
+    return each_block(content, where, [&](const std::string& type, Fields& block) {
+      if (type == "text") return add_paragraph(text, text_of(block, "text"));
+      if (type != "image") return refuse_type(block, type, "text or image");
+      read_image(block, behind);
+      warnings_.push_back(block.path_of("source") + " is shown to the model behind the results, as the user's");
+    });
   }
 
   bool read_answer(const Json& content) {
@@ -242,6 +253,7 @@ class MessageReader {
   Fields& fields_;
   std::vector<std::string>& warnings_;
   const ModelForm& form_;
+  ImageFiles files_;
   SystemTurns turns_;
   std::string where_;
   std::set<std::string> all_ids_;
@@ -253,14 +265,15 @@ class MessageReader {
 
 }  // namespace
 
-std::optional<ChatPrompt> read_conversation(Fields& fields, const ModelForm& form, std::vector<std::string>& warnings) {
+std::optional<ChatPrompt> read_conversation(Fields& fields, const ModelForm& form, const ApiLimits& limits,
+                                            std::vector<std::string>& warnings) {
   const Json* messages = fields.raw("messages");
   if (messages == nullptr || !messages->is_array() || messages->empty() || messages->size() > kMaxMessages) {
     fields.refuse("messages", fmt::format("messages is {}, expected an array of 1 to {} messages",
                                           messages == nullptr ? "missing" : shown(*messages), kMaxMessages));
     return std::nullopt;
   }
-  MessageReader reader(fields, form, warnings);
+  MessageReader reader(fields, form, limits, warnings);
   if (!reader.read_system()) return std::nullopt;
   for (size_t i = 0; i < messages->size(); ++i) {
     if (!reader.read((*messages)[i], i)) return std::nullopt;

@@ -31,7 +31,7 @@ Read read(const std::string& body, const ModelForm& form = kTakesAll) {
   const Json json = Json::parse(body);
   Fields fields(json);
   Read read;
-  if (auto chat = read_conversation(fields, form, read.warnings)) read.chat = std::move(*chat);
+  if (auto chat = read_conversation(fields, form, {.takes_images = true}, read.warnings)) read.chat = std::move(*chat);
   for (const Message& message : read.chat.messages) read.messages.push_back(message.role + ": " + message.content);
   if (fields.fault()) read.fault = fields.fault()->message;
   return read;
@@ -140,6 +140,46 @@ TEST(conversation, results_without_a_call_and_second_ones_are_refused_with_their
   const std::string same = R"({"messages":[)" + std::string(kCall) + "," + kResult + "," + kCall + "]}";
   EXPECT_NE(read(same).fault.find("messages[2].content[0].id \"t1\" is that of an earlier tool_use"),
             std::string::npos);
+}
+
+constexpr const char* kImage =
+    R"({"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0K"}})";
+
+std::string content_of(const Message& message) {
+  const Json extra = message.extra_json.empty() ? Json::object() : Json::parse(message.extra_json);
+  return extra.contains("content") ? extra["content"].dump() : message.content;
+}
+
+TEST(conversation, images_stand_between_the_texts_as_they_were_sent) {
+  const Read got = read(R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"},)" + std::string(kImage) +
+                        R"(,{"type":"text","text":"b"}]}]})");
+  ASSERT_EQ(got.chat.messages.size(), 1u) << got.fault;
+  EXPECT_EQ(content_of(got.chat.messages[0]),
+            R"([{"type":"text","text":"a"},{"type":"image"},{"type":"text","text":"b"}])");
+  EXPECT_EQ(got.chat.messages[0].images, (Texts{"\x89PNG\r\n"}));
+}
+
+TEST(conversation, words_of_the_system_join_a_message_with_images_and_are_not_lost) {
+  const std::string body = R"({"system":"Be kind","messages":[{"role":"user","content":[)" + std::string(kImage) +
+                           R"(,{"type":"text","text":"b"}]},{"role":"system","content":"Be short"}]})";
+  const Read got = read(body, kTakesNone);
+  ASSERT_EQ(got.chat.messages.size(), 1u) << got.fault;
+  EXPECT_EQ(content_of(got.chat.messages[0]),
+            R"([{"type":"text","text":"Be kind\n\n"},{"type":"image"},{"type":"text","text":"b"},)"
+            R"({"type":"text","text":"\n\nBe short"}])");
+  EXPECT_EQ(got.chat.messages[0].images.size(), 1u);
+}
+
+TEST(conversation, images_of_results_stand_in_the_users_message_behind_all_of_them) {
+  const std::string result = R"({"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"blue"},)" +
+                             std::string(kImage) + "]}";
+  const std::string body = R"({"messages":[{"role":"user","content":"a"},)" + std::string(kCall) +
+                           R"(,{"role":"user","content":[)" + result + "]}]}";
+  const Read got = read(body);
+  ASSERT_EQ(got.messages, (Texts{"user: a", "assistant: ", "tool: blue", "user: "})) << got.fault;
+  EXPECT_EQ(content_of(got.chat.messages[3]), R"([{"type":"image"}])");
+  ASSERT_EQ(got.warnings.size(), 1u);
+  EXPECT_TRUE(got.warnings[0].starts_with("messages[2].content[0].content[1].source is shown")) << got.warnings[0];
 }
 
 }  // namespace

@@ -59,8 +59,7 @@ void read_thinking(Fields& fields, Json& arguments, std::vector<std::string>& wa
   Fields inner(*thinking, "thinking");
   const std::string type = inner.text("type").value_or("");
   if (!inner.fault() && !is_one_of(type, {"enabled", "adaptive", "disabled"}))
-    inner.refuse("type",
-                 fmt::format("thinking.type is {}, expected enabled, adaptive or disabled", shown(Json(type))));
+    inner.refuse("type", fmt::format("thinking.type is {}, expected enabled, adaptive or disabled", shown(Json(type))));
   if (inner.integer("budget_tokens", 1, std::numeric_limits<int64_t>::max()))
     warnings.emplace_back("thinking.budget_tokens has no effect: max_tokens alone ends an answer");
   if (const auto display = inner.text("display"); display && *display != "summarized")
@@ -136,7 +135,7 @@ void read_message(Fields& fields, const RequestTerms& terms, ApiRequest& result)
   Json arguments = given == nullptr ? Json::object() : *given;
   read_thinking(fields, arguments, result.warnings);
   request.constraint = read_output(fields, arguments, result);
-  if (auto chat = read_conversation(fields, terms.model_form(), result.warnings)) {
+  if (auto chat = read_conversation(fields, terms.model_form(), terms.limits(), result.warnings)) {
     read_tools(fields, *chat, result);
     if (!arguments.empty()) chat->kwargs_json = to_text(arguments);
     request.prompt = std::move(*chat);

@@ -24,7 +24,8 @@ Result<ApiRequest> parse_counted(const Json& body, const RequestTerms& terms);
 
 // system and messages. Where the model's template has no place for a message of the system, it is folded into the one
 // beside it, which `warnings` says.
-std::optional<ChatPrompt> read_conversation(Fields& fields, const ModelForm& form, std::vector<std::string>& warnings);
+std::optional<ChatPrompt> read_conversation(Fields& fields, const ModelForm& form, const ApiLimits& limits,
+                                            std::vector<std::string>& warnings);
 // tools and tool_choice. Tools that run elsewhere are named in the warnings.
 void read_tools(Fields& fields, ChatPrompt& chat, ApiRequest& result);
 

@@ -34,18 +34,24 @@ inline constexpr size_t kMaxTools = 128;
 // A model's name without the tag that Ollama's clients put behind it (":latest").
 std::string_view untagged(std::string_view name);
 
+// The file at an address, or why there is none, in one line.
+using FetchImage = std::function<Result<std::string>(const std::string& url)>;
+
 // What the parsers need to know of the server.
 struct ApiLimits {
   std::string model;  // the id that it serves
   std::vector<std::string> aliases = {};
   int64_t n_ctx = 0;
   int64_t max_choices = 128;
-  int32_t dim = 0;         // of an embedding
-  ReadingInfo reading{};   // of the model
+  int32_t dim = 0;                 // of an embedding
+  ReadingInfo reading{};           // of the model
   bool ranks_by_likeness = false;  // documents, where the model has no head for it
-  bool is_strict = false;  // an unknown field is an error
-  std::filesystem::path adapter_dir{};  // from which clients may load adapters; empty: from nowhere
-  bool is_let_go = false;  // the model, when nobody used it for a while
+  bool takes_images = false;       // the model
+  // For the images of one request, which share its limits; empty: clients may name no addresses.
+  std::function<FetchImage()> fetches_images{};
+  bool is_strict = false;                             // an unknown field is an error
+  std::filesystem::path adapter_dir{};                // from which clients may load adapters; empty: from nowhere
+  bool is_let_go = false;                             // the model, when nobody used it for a while
   const AdapterTerms* adapters = nullptr;             // of the model, once it is served
   std::function<bool(const std::string&)> is_also{};  // a name that it was given since; empty: none
 
@@ -54,6 +60,7 @@ struct ApiLimits {
     n_ctx = info.n_ctx;
     reading = info.reading;
     dim = info.reading.dim;
+    takes_images = !info.images.empty();
   }
   // Whether the model has that name; or it with an adapter.
   bool is_model(const std::string& name) const;
@@ -76,18 +83,18 @@ struct ApiRequest {
   bool stream = false;
   bool parallel_tool_calls = true;
   bool has_tools = false;
-  bool wants_several_calls = false;  // asked for, not only allowed
-  bool must_call = false;  // the answer is a call, by constraint
+  bool wants_several_calls = false;             // asked for, not only allowed
+  bool must_call = false;                       // the answer is a call, by constraint
   std::optional<ConstraintSpec> forced_call{};  // one JSON object: what any model can be held to
-  std::optional<text::CallWish> wish{};  // the same for the model's own form
-  bool is_in_own_form = false;  // the constraint is that of the model's own form
+  std::optional<text::CallWish> wish{};         // the same for the model's own form
+  bool is_in_own_form = false;                  // the constraint is that of the model's own form
   bool keeps_adapters = false;  // the requests' own, even none: the model's name and what holds add nothing
   FieldNames names{};
   std::vector<std::string> warnings{};
   ReplyMaker make_reply{};
-  http::Headers headers{};  // of the reply
-  std::string note{};       // for the reply's log line: what was assumed
-  std::optional<double> keep_alive{};  // in seconds, where the client says it
+  http::Headers headers{};                     // of the reply
+  std::string note{};                          // for the reply's log line: what was assumed
+  std::optional<double> keep_alive{};          // in seconds, where the client says it
   std::shared_ptr<const EarlyStream> early{};  // what its stream has said already; nullptr: nothing
 };
 
@@ -103,13 +110,13 @@ using VectorsWriter = std::function<std::string(const ReadTexts& texts)>;
 
 struct EmbeddingRequest {
   std::string model;
-  std::vector<Request> requests{};  // one per input
+  std::vector<Request> requests{};      // one per input
   std::vector<std::string> warnings{};  // beside the reply
-  size_t n_dimensions = 0;          // 0: all
+  size_t n_dimensions = 0;              // 0: all
   FieldNames names{.prompt = "input"};
   VectorsWriter write{};
-  http::Headers headers{};  // of the reply
-  std::string note{};       // for the reply's log line
+  http::Headers headers{};             // of the reply
+  std::string note{};                  // for the reply's log line
   std::optional<double> keep_alive{};  // as of an ApiRequest
 };
 

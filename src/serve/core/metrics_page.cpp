@@ -73,6 +73,18 @@ void add_disk_cache(const DiskCacheStats& stats, MetricsText& families) {
   families.gauge("candor_disk_cache_blocks", "In the folder", n(stats.folder_blocks));
 }
 
+// Of a model that takes them.
+void add_images(const ImageStats& stats, const ModelInfo& info, MetricsText& families) {
+  if (info.images.empty()) return;
+  const auto n = [](auto value) { return static_cast<double>(value); };
+  families.counter("candor_images_encoded_total", "Images that went through the vision tower", n(stats.n_encoded));
+  families.counter("candor_images_reused_total", "Images of requests that had been encoded before", n(stats.n_reused));
+  families.counter("candor_image_encode_seconds_total", "Time that encoding took", stats.encode_ms / 1e3);
+  families.gauge("candor_image_cache_bytes", "Encoded images that are kept", n(stats.cached_bytes));
+  families.gauge("candor_vision_tower_bytes", "Memory of the vision tower; 0 before the first image",
+                 n(stats.tower_bytes));
+}
+
 void add_distributions(const EngineMetrics& metrics, MetricsText& families) {
   constexpr double kMs = 1e-3;
   static constexpr double kSeconds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60};
@@ -107,6 +119,7 @@ std::string MetricsPage::text(std::span<const ModelFigures> models, bool is_name
     add_engine(model.engine.stats(), families);
     add_drafts(seen, model.engine.info(), families);
     add_disk_cache(model.engine.disk_cache(), families);
+    add_images(model.engine.image_stats(), model.engine.info(), families);
     add_distributions(seen, families);
     if (model.read_limit <= 0 || seen.step_ms.sum <= 0) continue;
     const double bytes =

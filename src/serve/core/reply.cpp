@@ -21,6 +21,7 @@ void ReplyUsage::add(const RequestSummary& summary) {
   usage.cached_tokens += summary.usage.cached_tokens;
   usage.disk_tokens += summary.usage.disk_tokens;
   usage.truncated_tokens += summary.usage.truncated_tokens;
+  usage.image_tokens += summary.usage.image_tokens;
   usage.drafted_tokens += summary.usage.drafted_tokens;
   usage.accepted_tokens += summary.usage.accepted_tokens;
   usage.seed = summary.usage.seed;
@@ -79,6 +80,7 @@ Json timings_json(const ReplyUsage& sum, double decode_limit) {
                {"seed", usage.seed}};
   for (const PromptChunk& chunk : t.prompt_chunks.list())
     json["prompt_chunks"].push_back({chunk.begin_ms, chunk.end_ms - chunk.begin_ms, chunk.n_tokens});
+  if (usage.image_tokens > 0) json["image_n"] = usage.image_tokens;
   if (usage.drafted_tokens > 0) {
     json["draft_n"] = usage.drafted_tokens;
     json["draft_n_accepted"] = usage.accepted_tokens;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "serve/core/message_parts.h"
+
 namespace candor::serve {
 
 void add_paragraph(std::string& text, std::string_view more) {
@@ -15,7 +17,7 @@ bool SystemTurns::add_system(Message message) {
     if (is_first || form_.takes_late_system) {
       placed_.push_back(std::move(message));
     } else {
-      add_paragraph(placed_.back().content, message.content);
+      add_paragraph(placed_.back(), message.content, Side::kBehind);
     }
     return true;
   }
@@ -24,7 +26,7 @@ bool SystemTurns::add_system(Message message) {
   if (is_turn && n_awaited_ == 0) {
     placed_.push_back(std::move(message));
   } else if (!is_turn && has_neighbour) {
-    add_paragraph(placed_.back().content, message.content);
+    add_paragraph(placed_.back(), message.content, Side::kBehind);
   } else {
     held_.push_back({std::move(message), is_turn});
   }
@@ -42,8 +44,7 @@ void SystemTurns::add(Message message, size_t n_calls) {
   std::string words = release();
   n_awaited_ = n_calls;
   if (message.role == "user") {
-    add_paragraph(words, message.content);
-    message.content = std::move(words);
+    add_paragraph(message, words, Side::kBefore);
   } else if (!words.empty()) {
     placed_.push_back({.role = "user", .content = std::move(words)});
   }
@@ -70,7 +71,7 @@ std::string SystemTurns::release() {
 void SystemTurns::release_behind_result() {
   const size_t result = placed_.size() - 1;
   const std::string words = release();
-  add_paragraph(placed_[result].content, words);
+  add_paragraph(placed_[result], words, Side::kBehind);
 }
 
 }  // namespace candor::serve

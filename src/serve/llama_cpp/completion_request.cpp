@@ -72,8 +72,7 @@ void warn_of_idle(Fields& fields, ApiRequest& result) {
   const auto warn = [&](const char* name, std::string_view why) {
     result.warnings.push_back(fmt::format("{} has no effect: {}", name, why));
   };
-  if (fields.integer("id_slot", -1, kMostSlot).value_or(-1) >= 0)
-    warn("id_slot", "requests have no fixed places here");
+  if (fields.integer("id_slot", -1, kMostSlot).value_or(-1) >= 0) warn("id_slot", "requests have no fixed places here");
   if (!fields.boolean("cache_prompt").value_or(true))
     warn("cache_prompt", "what was read before is used again, and changes no bit of an answer");
   if (fields.integer("n_keep", -1, std::numeric_limits<int32_t>::max()).value_or(0) != 0)
@@ -153,7 +152,7 @@ Result<ApiRequest> parse_completion(const Json& body, const RequestTerms& terms)
   ApiRequest result;
   ReplyOptions reply;
   Request base = read_generation(fields, terms.limits(), result, reply);
-  std::vector<Prompt> prompts = read_mixed_prompts(fields, terms.engine());
+  std::vector<Prompt> prompts = read_mixed_prompts(fields, terms);
   settle_unknown(fields, terms.limits(), result.warnings);
   if (fields.fault()) return *fields.fault();
   return finish_generation(terms, std::move(base), std::move(prompts), std::move(result), std::move(reply));

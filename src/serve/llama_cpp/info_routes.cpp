@@ -33,7 +33,7 @@ void InfoRoutes::props(http::Exchange& exchange) const {
                         {"total_slots", core_.limits().max_choices},
                         {"model_alias", core_.limits().model},
                         {"model_path", core_.limits().model},
-                        {"modalities", {{"vision", false}, {"audio", false}}},
+                        {"modalities", {{"vision", !info.images.empty()}, {"audio", false}}},
                         {"chat_template", info.chat_template},
                         {"bos_token", written(info.bos)},
                         {"eos_token", written(info.eos)},

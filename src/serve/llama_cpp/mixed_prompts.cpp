@@ -1,4 +1,4 @@
-// Prompts as llama.cpp's clients write them: texts and token ids, also mixed.
+// Prompts as llama.cpp's clients write them: texts and token ids, also mixed; texts with images.
 
 #include <fmt/format.h>
 
@@ -14,6 +14,8 @@
 #include "serve/core/api_request.h"
 #include "serve/core/fields.h"
 #include "serve/core/json_body.h"
+#include "serve/core/message_parts.h"
+#include "serve/core/request_terms.h"
 #include "serve/llama_cpp/requests.h"
 
 namespace candor::serve::llama_cpp {
@@ -24,8 +26,8 @@ bool is_token_id(const Json& value) {
          value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<TokenId>::max());
 }
 
-TextPrompt text_of(const Json& value) {
-  return {.text = value.get<std::string>(), .add_special = true, .parse_special = true};
+TextPrompt text_of(std::string text) {
+  return {.text = std::move(text), .add_special = true, .parse_special = true};
 }
 
 // The beginning token stands before a text that comes first, and before no other.
@@ -36,26 +38,48 @@ Result<Prompt> join_parts(const Json& list, const Engine& engine) {
     if (is_token_id(part)) {
       tokens.push_back(part.get<TokenId>());
     } else if (part.is_string()) {
-      TextPrompt text = text_of(part);
+      TextPrompt text = text_of(part.get<std::string>());
       text.add_special = i == 0;
       const auto more = engine.tokenize(text);
       if (!more) return more.error();
       tokens.insert(tokens.end(), more->begin(), more->end());
     } else {
-      return fail(ErrorKind::kInvalidInput,
-                  fmt::format("prompt holds {}, expected texts and token ids", shown(part)), "prompt");
+      return fail(ErrorKind::kInvalidInput, fmt::format("prompt holds {}, expected texts and token ids", shown(part)),
+                  "prompt");
     }
   }
   return Prompt(std::move(tokens));
 }
 
-Result<Prompt> read_one(const Json& value, const Engine& engine) {
-  if (value.is_string()) return Prompt(text_of(value));
-  if (value.is_array()) return join_parts(value, engine);
-  const bool is_media = value.is_object() && value.contains("multimodal_data");
-  return fail(is_media ? ErrorKind::kUnsupported : ErrorKind::kInvalidInput,
-              is_media ? "prompt.multimodal_data is not offered: the model reads text"
-                       : fmt::format("prompt is {}, expected a text or a list of texts and token ids", shown(value)),
+// {"prompt_string": "... <__media__> ...", "multimodal_data": ["base64", ...]}.
+Result<Prompt> read_media(const Json& value, ImageFiles& files) {
+  Fields fields(value, "prompt");
+  const auto text = fields.text("prompt_string");
+  if (!text) fields.refuse("prompt_string", "prompt.prompt_string is missing, expected a string");
+  const Json* data = fields.array("multimodal_data");
+  if (fields.fault()) return fail(*fields.fault(), "prompt");
+  TextPrompt prompt = text_of(*text);
+  for (size_t i = 0; data != nullptr && i < data->size(); ++i) {
+    const Json& one = (*data)[i];
+    auto file = one.is_string() ? files.of_base64(one.get_ref<const std::string&>())
+                                : Result<std::string>(fail(ErrorKind::kInvalidInput, "is no string of base64"));
+    if (!file) {
+      return fail(file.error().kind, fmt::format("prompt.multimodal_data[{}] {}", i, file.error().message), "prompt");
+    }
+    prompt.images.push_back(std::move(*file));
+  }
+  return Prompt(std::move(prompt));
+}
+
+Result<Prompt> read_one(const Json& value, const RequestTerms& terms) {
+  if (value.is_string()) return Prompt(text_of(value.get_ref<const std::string&>()));
+  if (value.is_array()) return join_parts(value, terms.engine());
+  ImageFiles files(terms.limits());
+  if (value.is_object() && value.contains("prompt_string")) return read_media(value, files);
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("prompt is {}, expected a text, a list of texts and token ids, or an object with "
+                          "prompt_string and multimodal_data",
+                          shown(value)),
               "prompt");
 }
 
@@ -67,7 +91,7 @@ bool holds_prompts(const Json& value) {
 
 }  // namespace
 
-std::vector<Prompt> read_mixed_prompts(Fields& fields, const Engine& engine) {
+std::vector<Prompt> read_mixed_prompts(Fields& fields, const RequestTerms& terms) {
   std::vector<Prompt> prompts;
   const Json* value = fields.raw("prompt");
   if (value == nullptr) {
@@ -79,7 +103,7 @@ std::vector<Prompt> read_mixed_prompts(Fields& fields, const Engine& engine) {
   if (n > kMaxPrompts)
     fields.refuse("prompt", fmt::format("prompt has {} elements, expected at most {}", n, kMaxPrompts));
   for (size_t i = 0; i < n && !fields.fault(); ++i) {
-    auto prompt = read_one(is_list ? (*value)[i] : *value, engine);
+    auto prompt = read_one(is_list ? (*value)[i] : *value, terms);
     if (prompt) {
       prompts.push_back(std::move(*prompt));
     } else {

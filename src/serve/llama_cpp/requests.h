@@ -23,9 +23,9 @@ inline constexpr int64_t kMostSlot = 1 << 16;
 struct ReplyOptions {
   bool return_tokens = false;
   bool return_progress = false;
-  bool as_list = false;       // several prompts or answers
-  double max_predict_ms = 0;  // from the first token on, once a line is complete; 0: no limit
-  int64_t n_indent = 0;       // a later line with less ends the text before it
+  bool as_list = false;                // several prompts or answers
+  double max_predict_ms = 0;           // from the first token on, once a line is complete; 0: no limit
+  int64_t n_indent = 0;                // a later line with less ends the text before it
   std::vector<std::string> fields{};   // of the reply, '/' leads into an object; empty: all
   std::vector<std::string> prompts{};  // as they are shown
   SamplingParams sampling{};           // in effect
@@ -45,8 +45,9 @@ Request read_generation(Fields& fields, const ApiLimits& limits, ApiRequest& res
 Result<ApiRequest> finish_generation(const RequestTerms& terms, Request base, std::vector<Prompt> prompts,
                                      ApiRequest result, ReplyOptions reply);
 
-// A text, token ids, a list that mixes both, or a list of these. Control tokens written in a text become their ids.
-std::vector<Prompt> read_mixed_prompts(Fields& fields, const Engine& engine);
+// A text, token ids, a list that mixes both, a text with images, or a list of these. Control tokens written in a text
+// become their ids.
+std::vector<Prompt> read_mixed_prompts(Fields& fields, const RequestTerms& terms);
 
 // Stages by llama.cpp's names; a stage that is not listed is off.
 void read_samplers(Fields& fields, SamplingParams& sampling, std::vector<std::string>& warnings);

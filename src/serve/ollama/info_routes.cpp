@@ -59,6 +59,7 @@ Json details_json(const ModelInfo& info) {
 
 Json capabilities_json(const ModelInfo& info, bool shows_tools, bool has_reasoning) {
   Json list = Json::array({"completion"});
+  if (!info.images.empty()) list.push_back("vision");
   if (info.fim.exist()) list.push_back("insert");
   if (shows_tools) list.push_back("tools");
   if (has_reasoning) list.push_back("thinking");
@@ -196,7 +197,7 @@ Json InfoRoutes::model_json(const ModelStatus& model) const {
                {"size", model.file_bytes},
                {"digest", fmt::format("{:064x}", model.facts ? model.facts->info.hash : 0)}};
   if (model.facts == nullptr) {
-    json["details"] = {{"parent_model", ""}, {"format", ""},         {"family", ""},
+    json["details"] = {{"parent_model", ""},  {"format", ""},         {"family", ""},
                        {"families", nullptr}, {"parameter_size", ""}, {"quantization_level", ""}};
     return json;
   }

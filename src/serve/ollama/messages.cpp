@@ -20,6 +20,7 @@
 #include "serve/core/message_parts.h"
 #include "serve/core/model_form.h"
 #include "serve/core/replayed_calls.h"
+#include "serve/core/request_terms.h"
 #include "serve/ollama/requests.h"
 
 namespace candor::serve::ollama {
@@ -29,8 +30,8 @@ namespace {
 // then belong to the calls in their order.
 class MessageReader {
  public:
-  MessageReader(Fields& fields, const ModelForm& form, std::vector<std::string>& warnings)
-      : fields_(fields), form_(form), warnings_(warnings) {}
+  MessageReader(Fields& fields, const RequestTerms& terms, std::vector<std::string>& warnings)
+      : fields_(fields), form_(terms.model_form()), warnings_(warnings), files_(terms.limits()) {}
 
   std::optional<Message> read(const Json& value, size_t index) {
     where_ = fmt::format("messages[{}]", index);
@@ -40,7 +41,7 @@ class MessageReader {
     Json extra = Json::object();
     read_role(fields, message);
     MessageParts parts;
-    read_images(fields, parts);
+    read_images(fields, files_, parts);
     parts.add_text(fields.text("content").value_or(""));
     parts.give_to(message, extra);
     if (const auto thinking = fields.text("thinking")) extra["reasoning_content"] = *thinking;
@@ -55,22 +56,6 @@ class MessageReader {
   }
 
  private:
-  // Before the text, as their server has them.
-  void read_images(Fields& fields, MessageParts& parts) const {
-    const Json* images = fields.array("images");
-    if (images == nullptr) return;
-    for (size_t i = 0; i < images->size() && !fields.fault(); ++i) {
-      const Json& image = (*images)[i];
-      auto file = image.is_string() ? file_of_base64(image.get_ref<const std::string&>())
-                                    : Result<std::string>(fail(ErrorKind::kInvalidInput, "is no string of base64"));
-      if (!file) {
-        fields.refuse("images", fmt::format("{}.images[{}] {}", where_, i, file.error().message));
-        return;
-      }
-      parts.add_image(std::move(*file));
-    }
-  }
-
   std::nullopt_t refuse(std::string words) {
     fields_.refuse("messages", std::move(words));
     return std::nullopt;
@@ -135,6 +120,7 @@ class MessageReader {
   Fields& fields_;
   const ModelForm& form_;
   std::vector<std::string>& warnings_;
+  ImageFiles files_;
   std::string where_;
   std::deque<std::string> open_calls_;  // without a result yet
   int32_t n_ids_ = 0;                   // that were made here
@@ -142,7 +128,23 @@ class MessageReader {
 
 }  // namespace
 
-std::optional<std::vector<Message>> read_messages(Fields& fields, const ModelForm& form,
+// Before the text, as their server has them.
+void read_images(Fields& fields, ImageFiles& files, MessageParts& parts) {
+  const Json* images = fields.array("images");
+  if (images == nullptr) return;
+  for (size_t i = 0; i < images->size() && !fields.fault(); ++i) {
+    const Json& image = (*images)[i];
+    auto file = image.is_string() ? files.of_base64(image.get_ref<const std::string&>())
+                                  : Result<std::string>(fail(ErrorKind::kInvalidInput, "is no string of base64"));
+    if (!file) {
+      return fields.refuse_with(fail(
+          file.error().kind, fmt::format("{}[{}] {}", fields.path_of("images"), i, file.error().message), "images"));
+    }
+    parts.add_image(std::move(*file));
+  }
+}
+
+std::optional<std::vector<Message>> read_messages(Fields& fields, const RequestTerms& terms,
                                                   std::vector<std::string>& warnings) {
   const Json* list = fields.array("messages");
   if (list == nullptr || list->size() > kMaxMessages) {
@@ -151,7 +153,7 @@ std::optional<std::vector<Message>> read_messages(Fields& fields, const ModelFor
     return std::nullopt;
   }
   std::vector<Message> messages;
-  MessageReader reader(fields, form, warnings);
+  MessageReader reader(fields, terms, warnings);
   for (size_t i = 0; i < list->size(); ++i) {
     auto message = reader.read((*list)[i], i);
     if (!message) return std::nullopt;

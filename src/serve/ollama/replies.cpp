@@ -167,7 +167,8 @@ std::unique_ptr<Reply> make_chat_reply(const Engine& engine, ReplyHead head) {
   return std::make_unique<LineReply>(engine, std::move(head), place_in_message, std::nullopt);
 }
 
-std::unique_ptr<Reply> make_generate_reply(const Engine& engine, ReplyHead head, std::vector<TokenId> prompt) {
+std::unique_ptr<Reply> make_generate_reply(const Engine& engine, ReplyHead head,
+                                           std::optional<std::vector<TokenId>> prompt) {
   return std::make_unique<LineReply>(engine, std::move(head), place_in_response, std::move(prompt));
 }
 

@@ -11,8 +11,9 @@
 namespace candor::serve::ollama {
 
 std::unique_ptr<Reply> make_chat_reply(const Engine& engine, ReplyHead head);
-// prompt: its tokens, which the reply's `context` begins with.
-std::unique_ptr<Reply> make_generate_reply(const Engine& engine, ReplyHead head, std::vector<TokenId> prompt);
+// prompt: its tokens, which the reply's `context` begins with; nullopt: it shows none.
+std::unique_ptr<Reply> make_generate_reply(const Engine& engine, ReplyHead head,
+                                           std::optional<std::vector<TokenId>> prompt);
 
 // "2026-11-30T12:00:00.123456789Z".
 std::string rfc3339_now();

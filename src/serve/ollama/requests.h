@@ -12,7 +12,7 @@
 #include "serve/core/api_request.h"
 #include "serve/core/fields.h"
 #include "serve/core/json_body.h"
-#include "serve/core/model_form.h"
+#include "serve/core/message_parts.h"
 #include "serve/core/request_terms.h"
 
 namespace candor::serve::ollama {
@@ -44,8 +44,10 @@ SamplingParams read_options(Fields& fields, const ApiLimits& limits, ApiRequest&
 // stream, format, think, keep_alive, truncate, logprobs and the like, into the one request. kwargs: variables of the
 // template.
 void read_common(Fields& fields, const RequestTerms& terms, ApiRequest& result, Request& request, Json& kwargs);
+// images, in base64.
+void read_images(Fields& fields, ImageFiles& files, MessageParts& parts);
 // messages.
-std::optional<std::vector<Message>> read_messages(Fields& fields, const ModelForm& form,
+std::optional<std::vector<Message>> read_messages(Fields& fields, const RequestTerms& terms,
                                                   std::vector<std::string>& warnings);
 
 }  // namespace candor::serve::ollama

@@ -17,6 +17,7 @@
 #include "serve/core/fields.h"
 #include "serve/core/infill_prompt.h"
 #include "serve/core/json_body.h"
+#include "serve/core/message_parts.h"
 #include "serve/core/reply.h"
 #include "serve/core/request_terms.h"
 #include "serve/ollama/replies.h"
@@ -52,25 +53,39 @@ TokenPrompt read_context(Fields& fields) {
   return context;
 }
 
-// Templates come from the model's file, and there is no image here.
+// Templates come from the model's file.
 void refuse_what_is_not_offered(Fields& fields) {
   if (!fields.text("template").value_or("").empty())
     fields.refuse("template", "template is not taken from a request: the model's own is used, or none with raw: true");
-  if (const Json* images = fields.array("images"); images != nullptr && !images->empty())
-    fields.refuse("images", "images holds images: this is a text model");
+}
+
+bool has_images(Fields& fields) {
+  const Json* images = fields.array("images");
+  return images != nullptr && !images->empty();
+}
+
+// The images stand before the text.
+Prompt text_prompt(Message message, bool is_raw) {
+  std::string marks;
+  for (size_t i = 0; i < message.images.size(); ++i) marks += kImageMark;
+  return TextPrompt{.text = marks + message.content, .parse_special = is_raw, .images = std::move(message.images)};
 }
 
 // Who asks raw writes the whole prompt, its control tokens as well.
-Prompt read_prompt(Fields& fields, const Engine& engine, const Json& kwargs) {
-  const std::string text = fields.text("prompt").value_or("");
+Prompt read_prompt(Fields& fields, const RequestTerms& terms, const Json& kwargs) {
+  const Engine& engine = terms.engine();
+  ImageFiles files(terms.limits());
+  MessageParts parts;
+  read_images(fields, files, parts);
+  parts.add_text(fields.text("prompt").value_or(""));
   const std::string system = fields.text("system").value_or("");
   const bool is_raw = fields.boolean("raw").value_or(false);
   if (is_raw && !system.empty()) fields.refuse("system", "system has no place in raw mode, which knows no template");
-  if (is_raw || (system.empty() && !engine.info().has_chat_template))
-    return TextPrompt{.text = text, .parse_special = is_raw};
+  Message user = parts.to_user_message();
+  if (is_raw || (system.empty() && !engine.info().has_chat_template)) return text_prompt(std::move(user), is_raw);
   ChatPrompt chat;
   if (!system.empty()) chat.messages.push_back({.role = "system", .content = system});
-  chat.messages.push_back({.role = "user", .content = text});
+  chat.messages.push_back(std::move(user));
   chat.kwargs_json = json_or_nothing(kwargs);
   return chat;
 }
@@ -86,20 +101,25 @@ void read_gap(Fields& fields, const Engine& engine, ApiRequest& result, Request&
     fields.refuse("suffix", "suffix goes with neither system nor raw: its prompt has a form of its own");
   if (const Json* context = fields.array("context"); context != nullptr && !context->empty())
     fields.refuse("context", "context has no place beside suffix");
+  if (has_images(fields)) fields.refuse("images", "images have no place beside suffix");
   if (fields.fault()) return;
   auto tokens = infill_prompt(engine, texts, request.sampling, result.warnings);
   if (!tokens) return fields.refuse_with(tokens.error());
   request.prompt = std::move(*tokens);
 }
 
-// The prompt's tokens, which the reply shows; behind a context it is them that are read.
-Result<TokenPrompt> settle_context(const Engine& engine, TokenPrompt context, Request& request) {
+// The prompt's tokens, which the reply shows; behind a context it is them that are read. Tokens alone say nothing of
+// images: of a prompt with images none are shown.
+Result<std::optional<TokenPrompt>> settle_context(const Engine& engine, TokenPrompt context, bool has_images,
+                                                  Request& request) {
+  if (has_images && context.empty()) return std::optional<TokenPrompt>();
+  if (has_images) return fail(ErrorKind::kInvalidInput, "context has no place beside images: send messages", "context");
   CANDOR_ASSIGN(TokenPrompt tokens, engine.tokenize(request.prompt));
-  if (context.empty()) return tokens;
+  if (context.empty()) return std::optional(std::move(tokens));
   const bool begins_anew = engine.info().bos >= 0 && !tokens.empty() && tokens.front() == engine.info().bos;
   context.insert(context.end(), tokens.begin() + (begins_anew ? 1 : 0), tokens.end());
   request.prompt = context;
-  return context;
+  return std::optional(std::move(context));
 }
 
 // What both have: a reply that asks for nothing to be written.
@@ -128,7 +148,9 @@ std::optional<Result<IdleReply>> idle_generate_reply(const Json& body, const Api
   const auto prompt = body.find("prompt");
   const auto suffix = body.find("suffix");
   const bool has_gap = suffix != body.end() && !suffix->is_null() && *suffix != "";
-  const bool is_idle = !has_gap && (prompt == body.end() || prompt->is_null() || *prompt == "");
+  const auto images = body.find("images");
+  const bool shows = images != body.end() && !images->is_null() && !images->empty();
+  const bool is_idle = !has_gap && !shows && (prompt == body.end() || prompt->is_null() || *prompt == "");
   return idle_text_reply(body, limits, false, is_idle);
 }
 
@@ -139,7 +161,7 @@ Result<ApiRequest> parse_chat(const Json& body, const RequestTerms& terms) {
   Request request;
   Json kwargs = Json::object();
   read_common(fields, terms, result, request, kwargs);
-  if (auto messages = read_messages(fields, terms.model_form(), result.warnings)) {
+  if (auto messages = read_messages(fields, terms, result.warnings)) {
     ChatPrompt chat{.messages = std::move(*messages), .kwargs_json = json_or_nothing(kwargs)};
     read_tools(fields, chat, result);
     request.prompt = std::move(chat);
@@ -164,13 +186,13 @@ Result<ApiRequest> parse_generate(const Json& body, const RequestTerms& terms) {
   TokenPrompt context;
   if (fields.text("suffix").value_or("").empty()) {
     context = read_context(fields);
-    request.prompt = read_prompt(fields, terms.engine(), kwargs);
+    request.prompt = read_prompt(fields, terms, kwargs);
   } else {
     read_gap(fields, terms.engine(), result, request);
   }
   settle_unknown(fields, terms.limits(), result.warnings);
   if (fields.fault()) return *fields.fault();
-  auto tokens = settle_context(terms.engine(), std::move(context), request);
+  auto tokens = settle_context(terms.engine(), std::move(context), has_images(fields), request);
   if (!tokens) return with_api_field(tokens.error(), result.names);
   result.requests.push_back(std::move(request));
   result.make_reply = [tokens = std::move(*tokens)](const Engine& engine, ReplyHead head, size_t) {

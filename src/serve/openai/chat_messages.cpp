@@ -19,6 +19,7 @@
 #include "serve/core/message_parts.h"
 #include "serve/core/model_form.h"
 #include "serve/core/replayed_calls.h"
+#include "serve/core/request_terms.h"
 #include "serve/openai/requests.h"
 
 namespace candor::serve::openai {
@@ -27,8 +28,8 @@ namespace {
 // Reads the messages one after the other; the first thing that is wrong ends it.
 class MessageReader {
  public:
-  MessageReader(Fields& fields, const ModelForm& form, std::vector<std::string>& warnings)
-      : fields_(fields), form_(form), warnings_(warnings) {}
+  MessageReader(Fields& fields, const RequestTerms& terms, std::vector<std::string>& warnings)
+      : fields_(fields), form_(terms.model_form()), warnings_(warnings), files_(terms.limits()) {}
 
   std::optional<Message> read(const Json& value, size_t index) {
     where_ = fmt::format("messages[{}]", index);
@@ -52,6 +53,10 @@ class MessageReader {
     return std::nullopt;
   }
   bool fails(std::string words) { return refuse(std::move(words)), false; }
+  bool fails(const Error& error, std::string words) {
+    fields_.refuse_with(fail(error.kind, std::move(words), "messages"));
+    return false;
+  }
 
   bool read_role(const Json& value, Message& message) {
     static constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool", "function"};
@@ -80,17 +85,19 @@ class MessageReader {
       return fails(fmt::format("{}.content is {}, expected a string or an array of parts", where_, shown(*content)));
     }
     MessageParts parts;
-    if (!std::ranges::all_of(*content, [&](const Json& part) { return add_part(part, parts); })) return false;
+    for (size_t i = 0; i < content->size(); ++i) {
+      if (!add_part((*content)[i], fmt::format("{}.content[{}]", where_, i), parts)) return false;
+    }
     parts.give_to(message, extra);
     return true;
   }
 
-  bool add_part(const Json& part, MessageParts& parts) {
+  bool add_part(const Json& part, const std::string& at, MessageParts& parts) {
     const auto type = part.is_object() ? part.find("type") : part.end();
     if (!part.is_object() || type == part.end() || !type->is_string()) {
       return fails(where_ + ".content holds a part without a type");
     }
-    if (*type == "image_url") return add_image(part, parts);
+    if (*type == "image_url") return add_image(part, at, parts);
     const char* key = *type == "refusal" ? "refusal" : "text";
     if (*type != "text" && *type != "refusal") {
       return fails(fmt::format("{}.content holds a part of type {}, expected text or image_url", where_, shown(*type)));
@@ -103,13 +110,14 @@ class MessageReader {
   }
 
   // {"image_url": {"url": "data:..."}}, or the URL alone, as some clients write it.
-  bool add_image(const Json& part, MessageParts& parts) {
+  bool add_image(const Json& part, const std::string& at, MessageParts& parts) {
     const auto image = part.find("image_url");
     const Json* url = image == part.end() ? nullptr : &*image;
     if (url != nullptr && url->is_object()) url = url->contains("url") ? &(*url)["url"] : nullptr;
-    if (url == nullptr || !url->is_string()) return fails(where_ + ".content holds a part without image_url.url");
-    auto file = file_of_data_url(url->get_ref<const std::string&>());
-    if (!file) return fails(fmt::format("{}.content holds an image_url.url that {}", where_, file.error().message));
+    if (url == nullptr || !url->is_string())
+      return fails(at + ".image_url.url is missing, expected data:image/png;base64,...");
+    auto file = files_.of_url(url->get_ref<const std::string&>());
+    if (!file) return fails(file.error(), fmt::format("{}.image_url.url {}", at, file.error().message));
     parts.add_image(std::move(*file));
     return true;
   }
@@ -167,6 +175,7 @@ class MessageReader {
   Fields& fields_;
   const ModelForm& form_;
   std::vector<std::string>& warnings_;
+  ImageFiles files_;
   std::string where_;
   std::set<std::string> known_ids_;
   bool is_function_ = false;  // the role that was before tools
@@ -178,7 +187,8 @@ std::string json_or_nothing(const Json* value) {
 
 }  // namespace
 
-std::optional<ChatPrompt> read_chat_prompt(Fields& fields, const ModelForm& form, std::vector<std::string>& warnings) {
+std::optional<ChatPrompt> read_chat_prompt(Fields& fields, const RequestTerms& terms,
+                                           std::vector<std::string>& warnings) {
   const Json* messages = fields.raw("messages");
   if (messages == nullptr || !messages->is_array() || messages->empty() || messages->size() > kMaxMessages) {
     fields.refuse("messages", fmt::format("messages is {}, expected an array of 1 to {} messages",
@@ -186,7 +196,7 @@ std::optional<ChatPrompt> read_chat_prompt(Fields& fields, const ModelForm& form
     return std::nullopt;
   }
   ChatPrompt chat;
-  MessageReader reader(fields, form, warnings);
+  MessageReader reader(fields, terms, warnings);
   for (size_t i = 0; i < messages->size(); ++i) {
     auto message = reader.read((*messages)[i], i);
     if (!message) return std::nullopt;

@@ -43,7 +43,7 @@ void read_chat(Fields& fields, const RequestTerms& terms, ApiRequest& result, Re
   request.adapters = read_adapters(fields, limits);
   read_truncation(fields, limits, request);
   request.constraint = read_constraint(fields, result.names.constraint);
-  if (auto chat = read_chat_prompt(fields, terms.model_form(), result.warnings)) {
+  if (auto chat = read_chat_prompt(fields, terms, result.warnings)) {
     read_tools(fields, *chat, result, reply);
     request.prompt = std::move(*chat);
   }
@@ -92,8 +92,7 @@ Result<ApiRequest> parse_chat(const Json& body, const RequestTerms& terms, std::
   return result;
 }
 
-const Endpoint kChat{
-    .parse = [](const Json& body, const RequestTerms& terms) { return parse_chat(body, terms); },
-    .id_prefix = "chatcmpl-"};
+const Endpoint kChat{.parse = [](const Json& body, const RequestTerms& terms) { return parse_chat(body, terms); },
+                     .id_prefix = "chatcmpl-"};
 
 }  // namespace candor::serve::openai

@@ -41,15 +41,11 @@ Json InfoRoutes::model_json(const ModelStatus& model) const {
   std::tm utc{};
   const std::time_t created = core_.created;
   gmtime_r(&created, &utc);
-  Json json = {{"id", model.name},
-               {"object", "model"},
-               {"created", core_.created},
-               {"type", "model"},
-               {"display_name", model.name},
-               {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc)},
+  Json json = {{"id", model.name},           {"object", "model"},
+               {"created", core_.created},   {"type", "model"},
+               {"display_name", model.name}, {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc)},
                {"owned_by", "candor"}};
-  if (!core_.models.is_one())
-    json["status"] = model.is_loaded ? "loaded" : model.is_loading ? "loading" : "unloaded";
+  if (!core_.models.is_one()) json["status"] = model.is_loaded ? "loaded" : model.is_loading ? "loading" : "unloaded";
   if (model.facts == nullptr) {
     json["meta"] = {{"size", model.file_bytes}};
     return json;
@@ -61,6 +57,9 @@ Json InfoRoutes::model_json(const ModelStatus& model) const {
                   {"n_embd", info.dim},
                   {"n_params", info.n_parameters},
                   {"size", info.file_bytes}};
+  json["capabilities"] = Json::array();
+  if (info.reading.writes) json["capabilities"].push_back("completion");
+  if (!info.images.empty()) json["capabilities"].push_back("vision");
   return json;
 }
 
@@ -87,11 +86,9 @@ void InfoRoutes::models(http::Exchange& exchange) const {
   add_adapters(data);
   const Json first = data.empty() ? Json() : data.front()["id"];
   const Json last = data.empty() ? Json() : data.back()["id"];
-  answer(exchange, Json{{"object", "list"},
-                        {"data", std::move(data)},
-                        {"has_more", false},
-                        {"first_id", first},
-                        {"last_id", last}});
+  answer(
+      exchange,
+      Json{{"object", "list"}, {"data", std::move(data)}, {"has_more", false}, {"first_id", first}, {"last_id", last}});
 }
 
 void InfoRoutes::model(http::Exchange& exchange) const {

@@ -13,6 +13,7 @@ std::string finish_reason(FinishReason reason) {
 Json usage_json(const ReplyUsage& sum) {
   const Usage& usage = sum.usage;
   Json of_prompt = {{"cached_tokens", usage.cached_tokens}, {"audio_tokens", 0}};
+  if (usage.image_tokens > 0) of_prompt["image_tokens"] = usage.image_tokens;
   if (usage.disk_tokens > 0) of_prompt["disk_tokens"] = usage.disk_tokens;
   if (usage.truncated_tokens > 0) of_prompt["truncated_tokens"] = usage.truncated_tokens;
   return {{"prompt_tokens", usage.prompt_tokens},

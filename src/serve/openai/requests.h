@@ -41,7 +41,8 @@ Result<EmbeddingRequest> parse_embedding(const Json& body, const ApiLimits& limi
 Result<std::vector<EchoedPrompt>> read_echo(const Engine& engine, ApiRequest& request);
 
 // messages, tools and template arguments.
-std::optional<ChatPrompt> read_chat_prompt(Fields& fields, const ModelForm& form, std::vector<std::string>& warnings);
+std::optional<ChatPrompt> read_chat_prompt(Fields& fields, const RequestTerms& terms,
+                                           std::vector<std::string>& warnings);
 // tools and tool_choice.
 void read_tools(Fields& fields, ChatPrompt& chat, ApiRequest& result, ReplyOptions& reply);
 // model, n, stream, stream_options, and what has no effect.

@@ -57,6 +57,7 @@ Json model_json(const Core& core) {
           {"has_chat_template", info.has_chat_template},
           {"chat_template_error", info.chat_template_error},
           {"draft", info.draft_path.string()},
+          {"images", !info.images.empty()},
           {"writes", info.reading.writes},
           {"labels", info.reading.labels},
           {"labels_tokens", info.reading.labels_tokens},
@@ -66,8 +67,8 @@ Json model_json(const Core& core) {
 Json distribution_json(const Distribution& seen) {
   Json buckets = Json::array();
   for (const Distribution::Bucket& bucket : seen.buckets) buckets.push_back({bucket.upper, bucket.count});
-  return {{"count", seen.count}, {"p50", seen.p50}, {"p90", seen.p90}, {"p99", seen.p99}, {"max", seen.max},
-          {"buckets", std::move(buckets)}};
+  return {{"count", seen.count}, {"p50", seen.p50}, {"p90", seen.p90},
+          {"p99", seen.p99},     {"max", seen.max}, {"buckets", std::move(buckets)}};
 }
 
 Json steps_json(const StepHistory* history, int64_t n_known) {
@@ -77,8 +78,10 @@ Json steps_json(const StepHistory* history, int64_t n_known) {
   const size_t n_operations = history->operations().size();
   for (const StepRecord& record : newest.steps) {
     const StepReport& step = record.report;
-    Json row = {step.n_prefill_rows, step.n_rows - step.n_prefill_rows - step.n_draft_rows, step.n_draft_rows,
-                step.n_sequences, step.plan_ms, step.compute_ms, step.pick_ms};
+    Json row = {step.n_prefill_rows, step.n_rows - step.n_prefill_rows - step.n_draft_rows,
+                step.n_draft_rows,   step.n_sequences,
+                step.plan_ms,        step.compute_ms,
+                step.pick_ms};
     const bool is_measured = std::ranges::any_of(record.operation_us, [](int32_t us) { return us > 0; });
     row.push_back(std::span(record.operation_us).first(is_measured ? n_operations : 0));
     rows.push_back(std::move(row));
@@ -135,13 +138,15 @@ void send_parameters(const Core& core, http::Exchange& exchange) {
   Json stages = Json::array();
   for (const sample::Stage stage : sample::kDefaultStages) stages.push_back(sample::to_string(stage));
   answer(exchange, Json{{"version", kVersion},
-          {"numbers", std::move(numbers)},
-          {"presets", std::move(presets)},
-          {"stages", std::move(stages)},
-          {"limits",
-           {{"top_logprobs", kMaxLogprobs}, {"choices", core.limits().max_choices}, {"beams", kMaxBeams},
-            {"stops", kMaxStopStrings}}},
-          {"model", model_json(core)}});
+                        {"numbers", std::move(numbers)},
+                        {"presets", std::move(presets)},
+                        {"stages", std::move(stages)},
+                        {"limits",
+                         {{"top_logprobs", kMaxLogprobs},
+                          {"choices", core.limits().max_choices},
+                          {"beams", kMaxBeams},
+                          {"stops", kMaxStopStrings}}},
+                        {"model", model_json(core)}});
 }
 
 void send_live(const ServerCore& server, http::Exchange& exchange) {

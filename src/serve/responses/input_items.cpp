@@ -38,11 +38,12 @@ struct AssistantTurn {
 // Reads the items one after the other; the first thing that is wrong ends it.
 class ItemReader {
  public:
-  ItemReader(Fields& fields, const ModelForm& form, std::vector<Message>& messages, std::vector<std::string>& warnings)
-      : fields_(fields), form_(form), messages_(messages), warnings_(warnings) {}
+  ItemReader(Fields& fields, const RequestTerms& terms, std::vector<Message>& messages,
+             std::vector<std::string>& warnings)
+      : fields_(fields), form_(terms.model_form()), messages_(messages), warnings_(warnings), files_(terms.limits()) {}
 
   void read(const Json& value, size_t index);
-  void close_turn();
+  void finish();
 
  private:
   using Handler = void (ItemReader::*)(Fields& item);
@@ -50,14 +51,19 @@ class ItemReader {
 
   void read_message(Fields& item);
   void read_user(const Json& content, const std::string& where);
+  void read_image(const Json& part, const std::string& where, MessageParts& parts);
   void read_reasoning(Fields& item);
   void read_call(Fields& item);
   void read_custom_call(Fields& item);
   void read_result(Fields& item);
   void refuse_reference(Fields& item);
 
+  void close_turn();
+  void show_images();
   void add_call(Fields& item, const std::string& name, Json arguments);
   std::string needed_text(Fields& item, const char* name);
+  // What a tool gave; its images are kept for the user's turn behind it.
+  std::string needed_output(Fields& item);
   // A string, or parts of text.
   std::string needed_content(Fields& item, const char* name);
   std::string text_of_part(const Json& part, const std::string& where);
@@ -68,10 +74,16 @@ class ItemReader {
   const ModelForm& form_;
   std::vector<Message>& messages_;
   std::vector<std::string>& warnings_;
+  ImageFiles files_;
   AssistantTurn turn_;
+  MessageParts behind_results_;
   std::set<std::string> called_;    // call ids
   std::set<std::string> answered_;  // of them
 };
+
+bool is_image(const Json& part) {
+  return part.is_object() && part.value("type", Json()) == "input_image";
+}
 
 ItemReader::Handler ItemReader::handler_of(std::string_view type) {
   static constexpr std::pair<std::string_view, Handler> kHandlers[] = {
@@ -107,6 +119,7 @@ void ItemReader::read(const Json& value, size_t index) {
   }
   item.text("id");
   item.text("status");
+  if (!item.fault() && handler != &ItemReader::read_result && type != "message") show_images();
   if (!item.fault()) (this->*handler)(item);
   if (item.fault()) fields_.refuse_with(*item.fault());
 }
@@ -126,9 +139,8 @@ std::string ItemReader::text_of_part(const Json& part, const std::string& where)
   const auto& word = type->get_ref<const std::string&>();
   const bool is_text = std::ranges::find(kTexts, word) != std::end(kTexts);
   if (!is_text && word != "refusal") {
-    refuse(where + ".type", fmt::format("{}.type is {}: expected input_text, input_image, output_text or "
-                                        "refusal",
-                                        where, shown(*type)));
+    refuse(where + ".type", fmt::format("{}.type is {}: expected input_text, output_text or refusal{}", where,
+                                        shown(*type), word == "input_image" ? " (images are the user's)" : ""));
     return {};
   }
   const char* const key = is_text ? "text" : "refusal";
@@ -167,6 +179,11 @@ void ItemReader::read_message(Fields& item) {
   const Json* parts = item.raw("content");
   if (role == "user" && parts != nullptr && parts->is_array()) return read_user(*parts, item.path_of("content"));
   std::string content = needed_content(item, "content");
+  if (role == "user" && behind_results_.has_images()) {
+    behind_results_.add_text(std::move(content));
+    return show_images();
+  }
+  show_images();
   if (role != "assistant") {
     close_turn();
     messages_.push_back({.role = role, .content = std::move(content)});
@@ -177,32 +194,30 @@ void ItemReader::read_message(Fields& item) {
   turn_.content = std::move(content);
 }
 
-// Texts, and images: {"type": "input_image", "image_url": "data:..."}.
+// Texts and images.
 void ItemReader::read_user(const Json& content, const std::string& where) {
-  MessageParts parts;
+  MessageParts parts = std::exchange(behind_results_, {});
   for (size_t i = 0; i < content.size() && !fields_.fault(); ++i) {
     const std::string at = fmt::format("{}[{}]", where, i);
-    const Json& part = content[i];
-    const bool is_image = part.is_object() && part.value("type", Json()) == "input_image";
-    if (!is_image) {
-      parts.add_text(text_of_part(part, at));
-      continue;
+    if (is_image(content[i])) {
+      read_image(content[i], at, parts);
+    } else {
+      parts.add_text(text_of_part(content[i], at));
     }
-    const auto url = part.find("image_url");
-    if (url == part.end() || !url->is_string()) {
-      return refuse(at + ".image_url",
-                    at + ".image_url is missing, expected data:image/png;base64,... (no files are stored here)");
-    }
-    auto file = file_of_data_url(url->get_ref<const std::string&>());
-    if (!file) return refuse(at + ".image_url", fmt::format("{}.image_url {}", at, file.error().message));
-    parts.add_image(std::move(*file));
   }
   close_turn();
-  Message message{.role = "user"};
-  Json extra = Json::object();
-  parts.give_to(message, extra);
-  if (!extra.empty()) message.extra_json = to_text(extra);
-  messages_.push_back(std::move(message));
+  messages_.push_back(parts.to_user_message());
+}
+
+// {"type": "input_image", "image_url": "data:..."}.
+void ItemReader::read_image(const Json& part, const std::string& where, MessageParts& parts) {
+  const auto url = part.find("image_url");
+  const std::string at = where + ".image_url";
+  if (url == part.end() || !url->is_string())
+    return refuse(at, at + " is missing, expected data:image/png;base64,... (no files are stored here)");
+  auto file = files_.of_url(url->get_ref<const std::string&>());
+  if (!file) return fields_.refuse_with(fail(file.error().kind, fmt::format("{} {}", at, file.error().message), at));
+  parts.add_image(std::move(*file));
 }
 
 // Its text, or the copy of it that this server has sealed, or what another has made of it as a summary.
@@ -256,7 +271,7 @@ void ItemReader::add_call(Fields& item, const std::string& name, Json arguments)
 
 void ItemReader::read_result(Fields& item) {
   const std::string id = needed_text(item, "call_id");
-  std::string output = needed_content(item, "output");
+  std::string output = needed_output(item);
   if (item.fault()) return;
   if (!called_.contains(id)) {
     return item.refuse("call_id",
@@ -269,6 +284,33 @@ void ItemReader::read_result(Fields& item) {
   close_turn();
   messages_.push_back(
       {.role = "tool", .content = std::move(output), .extra_json = to_text(Json{{"tool_call_id", id}})});
+}
+
+std::string ItemReader::needed_output(Fields& item) {
+  const Json* value = item.raw("output");
+  if (value == nullptr || !value->is_array()) return needed_content(item, "output");
+  std::string text;
+  for (size_t i = 0; i < value->size() && !fields_.fault(); ++i) {
+    const std::string at = fmt::format("{}[{}]", item.path_of("output"), i);
+    if (!is_image((*value)[i])) {
+      text += text_of_part((*value)[i], at);
+      continue;
+    }
+    read_image((*value)[i], at, behind_results_);
+    warnings_.push_back(at + " is shown to the model behind the results, as the user's");
+  }
+  return text;
+}
+
+// Of results, as a turn of the user.
+void ItemReader::show_images() {
+  if (!behind_results_.has_images()) return;
+  messages_.push_back(std::exchange(behind_results_, {}).to_user_message());
+}
+
+void ItemReader::finish() {
+  close_turn();
+  show_images();
 }
 
 void ItemReader::refuse_reference(Fields& item) {
@@ -304,9 +346,9 @@ std::vector<Message> read_input(Fields& fields, const RequestTerms& terms, std::
                                        input == nullptr ? "missing" : shown(*input), kMaxMessages));
     return messages;
   }
-  ItemReader reader(fields, terms.model_form(), messages, warnings);
+  ItemReader reader(fields, terms, messages, warnings);
   for (size_t i = 0; i < input->size() && !fields.fault(); ++i) reader.read((*input)[i], i);
-  reader.close_turn();
+  reader.finish();
   if (messages.empty()) fields.refuse("input", "input holds no words, expected at least one message");
   return place_system(std::move(messages), terms.model_form(), warnings);
 }

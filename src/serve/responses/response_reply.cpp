@@ -27,6 +27,7 @@ using Kind = text::OutputPiece::Kind;
 Json usage_json(const ReplyUsage& sum) {
   const Usage& usage = sum.usage;
   Json of_input = {{"cached_tokens", usage.cached_tokens}, {"cache_write_tokens", 0}};
+  if (usage.image_tokens > 0) of_input["image_tokens"] = usage.image_tokens;
   if (usage.disk_tokens > 0) of_input["disk_tokens"] = usage.disk_tokens;
   if (usage.truncated_tokens > 0) of_input["truncated_tokens"] = usage.truncated_tokens;
   return {{"input_tokens", usage.prompt_tokens},
@@ -46,7 +47,10 @@ std::string custom_input(const std::string& arguments) {
 class ResponseReply final : public Reply {
  public:
   ResponseReply(const Engine& engine, ReplyHead head, ResponseOptions options)
-      : engine_(engine), head_(std::move(head)), options_(std::move(options)), reader_(engine, head_.form),
+      : engine_(engine),
+        head_(std::move(head)),
+        options_(std::move(options)),
+        reader_(engine, head_.form),
         n_sent_(head_.n_early) {}
 
   void open(size_t /*choice*/, const Emit& emit) override {
