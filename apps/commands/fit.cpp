@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "apps/commands/commands.h"
+#include "apps/commands/vision_text.h"
 #include "apps/options/adapter_options.h"
 #include "apps/options/arguments.h"
 #include "apps/options/generation_options.h"
@@ -22,7 +23,11 @@
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
 #include "candor/engine.h"
+#include "engine/open/loaded_model.h"
+#include "engine/open/loaded_vision.h"
 #include "engine/open/rank_plans.h"
+#include "model/arch_spec.h"
+#include "model/model.h"
 
 namespace candor::apps {
 namespace {
@@ -122,8 +127,8 @@ nlohmann::ordered_json ranks_json(const std::vector<MemoryPlan>& ranks) {
 
 std::string shares_text(const std::vector<MemoryPlan>& ranks, const engine::RankExchanges& exchanges) {
   if (ranks.empty()) return "";
-  std::string out = fmt::format("{:<14} {:>10}   a token, {:.3g} a layer\n", "exchanges", exchanges.n_of_token,
-                                exchanges.of_layer);
+  std::string out =
+      fmt::format("{:<14} {:>10}   a token, {:.3g} a layer\n", "exchanges", exchanges.n_of_token, exchanges.of_layer);
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const MemoryPlan& plan = ranks[rank];
     out += fmt::format("{:<14} {:>10}   weights {}, K/V {}, activations {}{}\n", fmt::format("rank {}", rank),
@@ -132,6 +137,13 @@ std::string shares_text(const std::vector<MemoryPlan>& ranks, const engine::Rank
                        plan.state_bytes > 0 ? ", states " + format_bytes(plan.state_bytes) : "");
   }
   return out;
+}
+
+// Beside the plan: it comes with the first image.
+VisionAnswer vision_of(const EngineOptions& options) {
+  CANDOR_ASSIGN(const auto file, engine::open_model_file(options));
+  CANDOR_ASSIGN(const model::ArchSpec spec, model::read_arch(*file));
+  return engine::vision_figures(options, spec.dim);
 }
 
 int run(const FitOptions& options) {
@@ -148,15 +160,21 @@ int run(const FitOptions& options) {
   if (!ranks->empty()) {
     if (const auto counted = engine::count_exchanges(engine)) exchanges = *counted;
   }
+  const VisionAnswer vision = vision_of(engine);
   if (options.json) {
     auto json = to_json(*plan);
+    json["images"] = vision_json(vision);
     if (!ranks->empty()) {
       json["ranks"] = ranks_json(*ranks);
       json["exchanges_of_token"] = exchanges.n_of_token;
     }
     write_out(json.dump(2) + "\n");
   } else {
-    write_out(shares_text(*ranks, exchanges) + to_text(*plan));
+    const std::string text = vision_text(vision);
+    const std::string images =
+        text.empty() ? ""
+                     : fmt::format("{:<14} {:>10}   with the first image, beside the rest: {}\n", "images", "", text);
+    write_out(shares_text(*ranks, exchanges) + images + to_text(*plan));
   }
   return plan->fits() ? kDone : kUserInput;
 }
@@ -177,8 +195,8 @@ void add_fit(CLI::App& app, Action& action) {
   add_ranks(*command, options->generation.n_ranks);
   add_adapters(*command, options->generation.adapters, "count a LoRA adapter; may be repeated");
   add_speculation_options(*command, options->generation);
-  command->add_option("--quantize", options->generation.quantize,
-                      "as if encoded while loading: q4_k_m, q8_0, w8a8, ...")
+  command
+      ->add_option("--quantize", options->generation.quantize, "as if encoded while loading: q4_k_m, q8_0, w8a8, ...")
       ->type_name("TYPE");
   add_fast_weights(*command, options->generation.fast_weights);
   add_choice(*command, "--backend", options->generation.backend, {"cpu", "reference"}, "what computes");

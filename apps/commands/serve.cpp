@@ -34,6 +34,7 @@
 #include "candor/engine.h"
 #include "engine/open/mpi_ranks.h"
 #include "engine/open/rank_places.h"
+#include "net/public_files.h"
 #include "obs/log.h"
 #include "platform/allocator.h"
 #include "platform/topology.h"
@@ -103,8 +104,18 @@ uint64_t models_bytes_of(const ServeOptions& options, int64_t inflight_bytes) {
   return available > inflight ? available - inflight : available;
 }
 
+// One half of the workers waits for images at most.
+std::function<serve::FetchImage()> image_fetches(int32_t n_workers) {
+  const auto door =
+      std::make_shared<client::PublicFileDoor>(client::PublicFileRules{.n_at_once = std::max(1, n_workers / 2)});
+  return [door] {
+    const auto files = std::make_shared<client::PublicFiles>(door);
+    return serve::FetchImage([files](const std::string& url) { return files->fetch(url); });
+  };
+}
+
 serve::ServiceOptions service_options_of(const ServeOptions& options, const std::filesystem::path& path,
-                                          const ModelInfo& info) {
+                                         const ModelInfo& info) {
   serve::ServiceOptions service;
   service.limits.model = options.model_id.value_or(path.stem().string());
   service.limits.aliases = options.aliases;
@@ -115,6 +126,7 @@ serve::ServiceOptions service_options_of(const ServeOptions& options, const std:
   service.limits.is_strict = options.strict;
   service.limits.adapter_dir = options.adapter_dir.value_or("");
   service.n_workers = static_cast<int32_t>(options.n_workers.value_or(service.n_workers));
+  if (options.allows_image_urls) service.limits.fetches_images = image_fetches(service.n_workers);
   service.n_places = places_of(options);
   service.max_per_key = static_cast<int32_t>(options.max_per_key.value_or(0));
   service.inflight_bytes = inflight_bytes_of(options, info);
@@ -138,7 +150,7 @@ void wait_for_mpirun(http::Server& server) {
 // Until Ctrl-C or SIGTERM, or until a rank is lost; then what is in work may end within the drain time, or is told that
 // it cannot.
 Result<void> serve_until_interrupted(http::Server& server, serve::Service& service, std::chrono::seconds drain_time,
-                             const std::function<void()>& now_and_then) {
+                                     const std::function<void()>& now_and_then) {
   constexpr std::chrono::milliseconds kPoll{50};
   constexpr std::chrono::seconds kGoodbye{2};
   Result<void> health;
@@ -235,9 +247,10 @@ bool is_several(const ServeOptions& options) {
 // Options that mean one model, where there are several, or several, where there is one.
 bool fits_models(const ServeOptions& options) {
   if (options.keep_alive && !keep_alive_of(*options.keep_alive))
-    return fails(fmt::format("serve: --keep-alive \"{}\" is neither seconds nor a duration such as 5m or 1h30m (-1: "
-                             "until its room is needed)",
-                             clipped(*options.keep_alive)));
+    return fails(
+        fmt::format("serve: --keep-alive \"{}\" is neither seconds nor a duration such as 5m or 1h30m (-1: "
+                    "until its room is needed)",
+                    clipped(*options.keep_alive)));
   const bool wants_several = options.default_model || options.keep_alive || options.models_mb || options.max_loaded;
   if (!is_several(options) && wants_several)
     return fails(

@@ -46,6 +46,8 @@ void add_network_options(CLI::App& command, ServeOptions& o) {
   add_int(command, "--max-body-mb", o.body_mb, 1, 1024, "largest request body (16)")->default_str("16");
   add_int(command, "--max-n", o.max_n, 1, 128, "most answers to one prompt (128)")->default_str("128");
   add_int(command, "--workers", o.n_workers, 1, 64, "threads for JSON, templates, tokens (2)")->default_str("2");
+  command.add_flag("--allow-image-urls", o.allows_image_urls,
+                   "fetch images that requests name by http or https, from public addresses alone");
   add_int(command, "--drain-seconds", o.drain_seconds, 0, 3600, "for replies in work, at the end (30)")
       ->default_str("30");
   command.add_option("--log-level", o.log_level, "info, warning, error, off (info)")

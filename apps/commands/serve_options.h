@@ -28,6 +28,7 @@ struct ServeOptions {
       inflight_mb, drain_seconds;
   bool strict = false;
   bool ranks_by_likeness = false;
+  bool allows_image_urls = false;
   bool restarts = false;
   bool print_config = false;
   bool no_ui = false;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "apps/commands/commands.h"
+#include "apps/commands/vision_text.h"
 #include "apps/options/arguments.h"
 #include "apps/options/generation_options.h"
 #include "apps/options/idle_options.h"
@@ -27,11 +28,12 @@
 #include "backend/op_specs.h"
 #include "candor/kv_type.h"
 #include "engine/open/loaded_model.h"
+#include "engine/open/loaded_vision.h"
 #include "engine/open/memory_plan.h"
 #include "formats/model_file.h"
 #include "model/arch_spec.h"
-#include "model/gguf_settings.h"
 #include "model/arch_text.h"
+#include "model/gguf_settings.h"
 #include "model/model.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -39,7 +41,7 @@ namespace candor::apps {
 namespace {
 
 struct ShowOptions {
-  std::optional<std::string> model;
+  std::optional<std::string> model, mmproj;
   std::vector<std::string> positionals;
   bool tensors = false, metadata = false, chat_template = false, fast_weights = false, json = false;
 };
@@ -275,8 +277,8 @@ std::string describe_left_out(const formats::ModelFile& file) {
 std::string describe_settings(const formats::ModelFile& file, const Result<model::ArchSpec>& spec) {
   std::string out;
   if (const Assumptions assumed = assumptions(file, spec); !assumed.settings.empty())
-    out += fmt::format("{:<14} {} (the file leaves them out; the defaults of {})\n", "assumed", list_of(assumed.settings),
-                       assumed.source);
+    out += fmt::format("{:<14} {} (the file leaves them out; the defaults of {})\n", "assumed",
+                       list_of(assumed.settings), assumed.source);
   std::vector<std::string> parts;
   for (const std::string& key : file.info().without_effect) parts.push_back(printable(key));
   if (!parts.empty())
@@ -305,13 +307,18 @@ int run(const ShowOptions& options, const CLI::App& command) {
   if (!choice) return say_error(choice.error().message), kUserInput;
   if (!choice->texts.empty())
     return say_error(fmt::format("show takes one model; what is \"{}\"?", choice->texts[0])), kUserInput;
-  auto file = engine::open_model_file({.model_path = choice->model, .fast_weights = options.fast_weights});
+  const EngineOptions engine{
+      .model_path = choice->model, .fast_weights = options.fast_weights, .mmproj_path = options.mmproj.value_or("")};
+  auto file = engine::open_model_file(engine);
   if (!file) return say_error(file.error().message), kUserInput;
   if (options.json) note_idle(command, {"--tensors", "--metadata", "--template"}, "--json shows everything");
   const auto spec = model::read_arch(**file);
+  const auto vision = spec ? engine::vision_figures(engine, spec->dim) : VisionAnswer({});
   std::string out;
   if (options.json) {
-    out = to_json(**file, spec).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    auto json = to_json(**file, spec);
+    json["images"] = vision_json(vision);
+    out = json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   } else if (options.chat_template) {
     const auto source = formats::meta_string(**file, "tokenizer.chat_template");
     if (!source || !*source)
@@ -324,6 +331,7 @@ int run(const ShowOptions& options, const CLI::App& command) {
       out += fmt::format("{:<44} {}\n", printable(entry.key), describe(entry.value));
   } else {
     out = overview(**file, spec);
+    if (const std::string text = vision_text(vision); !text.empty()) out += fmt::format("{:<14} {}\n", "images", text);
   }
   if (const auto whole = (*file)->check_intact(); !whole) return say_error(whole.error().message), kUserInput;
   write_out(out);
@@ -337,6 +345,9 @@ void add_show(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ShowOptions>();
   command->add_option("model", options->positionals, "[MODEL]");
   command->add_option("-m,--model", options->model, "the model's file")->type_name("FILE");
+  command
+      ->add_option("--mmproj", options->mmproj, "the part that reads images, for a GGUF file (mmproj*.gguf beside it)")
+      ->type_name("FILE");
   CLI::Option* tensors = command->add_flag("--tensors", options->tensors, "every tensor: name, type, shape, size");
   CLI::Option* metadata = command->add_flag("--metadata", options->metadata, "every key of the file");
   command->add_flag("--template", options->chat_template, "the chat template's source")

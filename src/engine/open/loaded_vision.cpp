@@ -7,6 +7,7 @@
 
 #include "engine/open/loaded_model.h"
 #include "platform/topology.h"
+#include "vision/encoder.h"
 #include "vision/vision_files.h"
 
 namespace candor::engine {
@@ -39,6 +40,22 @@ Result<std::unique_ptr<LoadedVision>> open_vision(const EngineOptions& options, 
   CANDOR_ASSIGN(loaded->spec, vision::read_vision(*loaded->file, text));
   loaded->options = of_encoder(options);
   return loaded;
+}
+
+Result<std::optional<VisionFigures>> vision_figures(const EngineOptions& options, int32_t n_text) {
+  CANDOR_ASSIGN(const std::unique_ptr<LoadedVision> vision, open_vision(options, n_text));
+  if (vision == nullptr) return std::optional<VisionFigures>();
+  const vision::VisionSpec& spec = vision->spec;
+  VisionFigures figures{.family = spec.family,
+                        .n_blocks = static_cast<int32_t>(spec.tower.blocks.size()),
+                        .dim = spec.tower.dim,
+                        .patch_side = spec.recipe.patch_side,
+                        .max_patches = spec.max_patches,
+                        .max_rows = vision::most_rows(spec)};
+  for (const TensorView& tensor : vision->file->tensors()) figures.file_bytes += tensor.n_bytes;
+  CANDOR_ASSIGN(const std::unique_ptr<backend::Backend> backend, make_named_backend(vision->options));
+  CANDOR_ASSIGN(figures.n_bytes, vision::planned_bytes(*vision->file, spec, *backend));
+  return std::optional(std::move(figures));
 }
 
 Result<std::unique_ptr<vision::Encoder>> load_encoder(const LoadedVision& vision) {
