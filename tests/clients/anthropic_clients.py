@@ -1,4 +1,5 @@
-"""Asks a running server with LangChain's package for Anthropic, unmodified."""
+"""Asks a running server with Anthropic's own package, and LangChain's for Anthropic, both unmodified."""
+import base64
 
 WEATHER = {"name": "weather", "description": "Outside", "input_schema": {
     "type": "object", "properties": {"place": {"enum": ["Rome", "Oslo"]}}, "required": ["place"],
@@ -32,3 +33,21 @@ def ask_with_langchain(url):
 def told_messages():
     from langchain_core.messages import HumanMessage
     return [HumanMessage("Tell me a story")]
+
+
+def ask_with_image(url, picture):
+    """Of the user, and as the result of a tool, as Claude Code sends screenshots."""
+    import anthropic
+    client = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
+    data = base64.b64encode(picture.read_bytes()).decode()
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+    text = {"type": "text", "text": "What is this?"}
+    asked = {"model": "pocket", "max_tokens": 8, "temperature": 0}
+    plain = client.messages.create(messages=[{"role": "user", "content": [image, text]}], **asked)
+    bare = client.messages.create(messages=[{"role": "user", "content": [text]}], **asked)
+    read = [message.usage.input_tokens + message.usage.cache_read_input_tokens for message in (plain, bare)]
+    assert read[0] > read[1] + 10, read
+    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "weather", "input": {}}]}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [text, image]}]}
+    shown = client.messages.create(messages=[{"role": "user", "content": "Look"}, call, result], tools=[WEATHER], **asked)
+    assert shown.usage.output_tokens > 0, shown

@@ -1,11 +1,12 @@
 // OpenAI's package for Node, unmodified, against a server of ours. Exit code 77: skipped.
-// usage: node node_client.cjs URL CLIENTS_FOLDER PACKAGE
+// usage: node node_client.cjs URL CLIENTS_FOLDER PACKAGE [IMAGE]; with an image: a model that takes images, and this alone
 const assert = require("node:assert/strict");
+const fs = require("node:fs");
 const http = require("node:http");
 const path = require("node:path");
 const { createRequire } = require("node:module");
 
-const [url, folder, name] = process.argv.slice(2);
+const [url, folder, name, picture] = process.argv.slice(2);
 const fromFolder = createRequire(path.resolve(folder, "package.json"));
 const OpenAI = fromFolder(name).default ?? fromFolder(name);
 const client = new OpenAI({ baseURL: url + "/v1", apiKey: "none", maxRetries: 0 });
@@ -91,6 +92,19 @@ async function errorsAndAbort() {
   for await (const _ of abandoned) break;
 }
 
+async function image() {
+  const data = `data:image/png;base64,${fs.readFileSync(picture, "base64")}`;
+  const content = [{ type: "text", text: "What is this?" }, { type: "image_url", image_url: { url: data } }];
+  const shown = { ...asked, messages: [{ role: "user", content }], max_tokens: 8, temperature: 0 };
+  const plain = await client.chat.completions.create(shown);
+  assert.ok(plain.usage.prompt_tokens_details.image_tokens > 0);
+  let streamed = "";
+  for await (const chunk of await client.chat.completions.create({ ...shown, stream: true })) {
+    streamed += chunk.choices[0].delta.content ?? "";
+  }
+  assert.equal(streamed, plain.choices[0].message.content);
+}
+
 // node-fetch, by which openai 4 asks, takes the end of every chunked reply for a loss beside some Nodes (Debian's patched
 // 18.20.4), whichever the server: this one is Node's own.
 async function endsChunkedReplies() {
@@ -118,6 +132,7 @@ async function endsChunkedReplies() {
     console.log(`skipped: node-fetch does not read chunked replies to their end with Node ${process.version}`);
     process.exit(77);
   }
+  if (picture) return image();
   await chat();
   await structure();
   await scoringAndEmbeddings();

@@ -84,3 +84,16 @@ def ask_with_langchain(url):
         raise AssertionError("another model was accepted")
     except Exception as error:
         assert getattr(error, "status_code", None) == 404, error
+
+
+def ask_with_image(url, picture):
+    import ollama
+    client = ollama.Client(host=url)
+    options = {"num_predict": 8, "temperature": 0}
+    asked = {"role": "user", "content": "What is this?", "images": [str(picture)]}
+    whole = client.chat(model="pocket", messages=[asked], options=options)
+    bare = client.chat(model="pocket", messages=[asked | {"images": []}], options=options)
+    assert whole.prompt_eval_count > bare.prompt_eval_count + 10, (whole, bare)
+    text = client.generate(model="pocket", prompt="What is this?", images=[picture.read_bytes()], options=options)
+    assert text.response == whole.message.content, (text, whole)
+    assert "vision" in client.show("pocket").capabilities

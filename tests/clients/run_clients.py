@@ -6,6 +6,7 @@ as skipped.
 usage: run_clients.py PART PROGRAM CLIENTS_FOLDER
 PART: one of those in main()
 """
+import base64
 import importlib
 import json
 import os
@@ -25,6 +26,7 @@ SKIPPED = 77
 ROOT = Path(__file__).resolve().parent.parent.parent
 MODEL = ROOT / "models/pocket/pocket-q8_0.gguf"
 DESCRIPTION = ROOT / "../shared/data/openai/openapi.json"
+PICTURE = ROOT / "tests/vision/goldens/smolvlm/image.png"
 SAY = [{"role": "user", "content": "Tell me a story about a cat"}]
 
 
@@ -344,6 +346,52 @@ def check_anthropic(program, _):
     return 0
 
 
+def ask_with_image(url):
+    import openai
+    client = openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0)
+    picture = "data:image/png;base64," + base64.b64encode(PICTURE.read_bytes()).decode()
+    parts = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": picture}}]
+    asked = {"model": "pocket", "messages": [{"role": "user", "content": parts}], "max_tokens": 8, "temperature": 0}
+    plain = client.chat.completions.create(**asked)
+    assert plain.usage.prompt_tokens_details.image_tokens > 0, plain.usage
+    streamed = client.chat.completions.create(stream=True, **asked)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in streamed) == plain.choices[0].message.content
+    shown = [{"type": "input_text", "text": "What is this?"}, {"type": "input_image", "image_url": picture}]
+    response = client.responses.create(model="pocket", input=[{"role": "user", "content": shown}], max_output_tokens=8,
+                                       temperature=0)
+    assert response.output_text == plain.choices[0].message.content, (response, plain)
+    parts[1]["image_url"]["url"] = "https://example.org/a.png"
+    try:
+        client.chat.completions.create(**asked)
+        raise AssertionError("an address was accepted")
+    except openai.BadRequestError as error:
+        assert "messages[0].content[1].image_url.url" in error.body["message"], error.body
+
+
+def check_images(module, ask):
+    def check(program, clients):
+        model = clients.parent / "tests/vision_goldens/smolvlm"
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            return SKIPPED
+        if not model.exists():
+            return SKIPPED
+        with Served(program, "-m", str(model)) as served:
+            ask(served.url)
+        return 0
+    return check
+
+
+def check_node_images(program, clients):
+    model = clients.parent / "tests/vision_goldens/smolvlm"
+    if not (clients / "node_modules/openai").exists() or not model.exists():
+        return SKIPPED
+    with Served(program, "-m", str(model)) as served:
+        command = ["node", Path(__file__).with_name("node_client.cjs"), served.url, clients, "openai", PICTURE]
+        return subprocess.run(command, timeout=240).returncode
+
+
 def asked_by(module, ask):
     def check(program, _):
         try:
@@ -394,6 +442,10 @@ def main():
              "langchain": check_langchain, "lm_eval": check_lm_eval, "anthropic": check_anthropic,
              "langchain_anthropic": asked_by("langchain_anthropic", anthropic_clients.ask_with_langchain),
              "shutdown": check_shutdown,
+             "images_python": check_images("openai", ask_with_image),
+             "images_anthropic": check_images("anthropic", lambda url: anthropic_clients.ask_with_image(url, PICTURE)),
+             "images_ollama": check_images("ollama", lambda url: ollama_clients.ask_with_image(url, PICTURE)),
+             "images_node": check_node_images,
              "ollama": asked_by("ollama", ollama_clients.ask_with_ollama),
              "langchain_ollama": asked_by("langchain_ollama", ollama_clients.ask_with_langchain)}
     return parts[part](program, clients)
