@@ -143,7 +143,7 @@ std::string shares_text(const std::vector<MemoryPlan>& ranks, const engine::Rank
 VisionAnswer vision_of(const EngineOptions& options) {
   CANDOR_ASSIGN(const auto file, engine::open_model_file(options));
   CANDOR_ASSIGN(const model::ArchSpec spec, model::read_arch(*file));
-  return engine::vision_figures(options, spec.dim);
+  return engine::vision_figures(options, spec);
 }
 
 int run(const FitOptions& options) {

@@ -42,8 +42,8 @@ Result<std::unique_ptr<LoadedVision>> open_vision(const EngineOptions& options, 
   return loaded;
 }
 
-Result<std::optional<VisionFigures>> vision_figures(const EngineOptions& options, int32_t n_text) {
-  CANDOR_ASSIGN(const std::unique_ptr<LoadedVision> vision, open_vision(options, n_text));
+Result<std::optional<VisionFigures>> vision_figures(const EngineOptions& options, const model::ArchSpec& text) {
+  CANDOR_ASSIGN(const std::unique_ptr<LoadedVision> vision, open_vision(options, text));
   if (vision == nullptr) return std::optional<VisionFigures>();
   const vision::VisionSpec& spec = vision->spec;
   VisionFigures figures{.family = spec.family,

@@ -38,7 +38,7 @@ struct VisionFigures {
   uint64_t file_bytes = 0;  // of the tensors
   uint64_t n_bytes = 0;     // memory: weights, K/V and activations
 };
-Result<std::optional<VisionFigures>> vision_figures(const EngineOptions& options, int32_t n_text);
+Result<std::optional<VisionFigures>> vision_figures(const EngineOptions& options, const model::ArchSpec& text);
 
 // Reads the weights, into a backend of its own. Refused where the machine has not the memory.
 Result<std::unique_ptr<vision::Encoder>> load_encoder(const LoadedVision& vision);

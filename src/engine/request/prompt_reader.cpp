@@ -131,7 +131,7 @@ Result<ReadPrompt> PromptReader::read_text_with_images(const TextPrompt& prompt)
       tokenizer_.encode(expanded.prompt.text, {.add_special = prompt.add_special, .parse_special = true, .breaks = {}});
   if (!tokens) return fail(std::move(tokens).error(), "prompt");
   ReadPrompt read{.tokens = std::move(*tokens)};
-  auto placed = place_images(read.tokens, images, row.id, how.is_seen_whole);
+  auto placed = place_images(read.tokens, images, row.id, images_->spec());
   if (!placed) return fail(std::move(placed).error(), "prompt");
   read.images = std::move(*placed);
   return read;
