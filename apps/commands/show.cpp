@@ -313,7 +313,8 @@ int run(const ShowOptions& options, const CLI::App& command) {
   if (!file) return say_error(file.error().message), kUserInput;
   if (options.json) note_idle(command, {"--tensors", "--metadata", "--template"}, "--json shows everything");
   const auto spec = model::read_arch(**file);
-  const auto vision = spec ? engine::vision_figures(engine, *spec) : VisionAnswer({});
+  const auto vision =
+      spec ? engine::vision_figures(engine, *spec) : VisionAnswer(std::optional<engine::VisionFigures>());
   std::string out;
   if (options.json) {
     auto json = to_json(**file, spec);
