@@ -25,16 +25,26 @@ int32_t n_blocks_of(int32_t n_patches) {
   return (n_patches + backend::kBlockTokens - 1) / backend::kBlockTokens;
 }
 
+// Of a tile, that there is room for at once; larger ones make more.
+int32_t usual_rows(const VisionSpec& spec) {
+  return spec.n_lead_rows + std::min(spec.max_patches, kUsualPatches);
+}
+
 std::vector<const RowLayersSpec*> layers_of(const VisionSpec& spec) {
   std::vector<const RowLayersSpec*> all = {&spec.entry, &spec.projector};
   for (const DeepTap& tap : spec.taps) all.push_back(&tap.projector);
   return all;
 }
 
-backend::ArenaLayout arena_of(const VisionSpec& spec, int32_t n_patches) {
-  backend::ArenaLayout all = model::arena_layout(spec.tower, n_patches, 1, n_patches);
+model::Family tower_of(const VisionSpec& spec) {
+  return tower_family(spec.tower.has_final_norm);
+}
+
+// For so many rows of patches and what comes before them.
+backend::ArenaLayout arena_of(const VisionSpec& spec, int32_t n_rows) {
+  backend::ArenaLayout all = model::arena_layout(spec.tower, n_rows, 1, n_rows);
   for (const RowLayersSpec* layers : layers_of(spec)) {
-    const backend::ArenaLayout own = RowLayers::arena_layout(*layers, n_patches);
+    const backend::ArenaLayout own = RowLayers::arena_layout(*layers, n_rows);
     for (size_t slot = 0; slot < own.slot_cols.size(); ++slot) {
       all.slot_cols[slot] = std::max(all.slot_cols[slot], own.slot_cols[slot]);
     }
@@ -113,7 +123,7 @@ int32_t kv_blocks_of(const VisionSpec& spec, const image::Tile& tile) {
   const Parts windows = parts_of(order_of(tile, spec.windows.side).borders);
   const auto n_windows =
       static_cast<int32_t>(std::ranges::count_if(windows.blocks, [](BlockId id) { return id != kNoBlock; }));
-  return std::max(n_windows, n_blocks_of(tile.rows * tile.cols));
+  return std::max(n_windows, n_blocks_of(spec.n_lead_rows + tile.rows * tile.cols));
 }
 
 // The tensors of the tower's blocks alone.
@@ -130,6 +140,9 @@ class BlocksOf final : public formats::ModelFile {
   const formats::MetaValue* meta(std::string_view key) const override { return file_.meta(key); }
   const TensorView* find(std::string_view name) const override { return file_.find(name); }
   Result<void> check_intact() const override { return file_.check_intact(); }
+  uint64_t copy_bytes() const override { return file_.copy_bytes(); }
+  Result<void> make_copy(std::span<const std::byte> part) const override { return file_.make_copy(part); }
+  void has_read(std::span<const std::byte> part) const override { file_.has_read(part); }
 
  private:
   const formats::ModelFile& file_;
@@ -193,14 +206,14 @@ Result<VisionSpec> read_vision(const formats::ModelFile& file, const model::Arch
 
 Result<uint64_t> planned_bytes(const formats::ModelFile& file, const VisionSpec& spec,
                                const backend::Backend& backend) {
-  CANDOR_ASSIGN(uint64_t total, model::planned_part_bytes(BlocksOf(file), tower_family(), spec.tower, backend));
+  CANDOR_ASSIGN(uint64_t total, model::planned_part_bytes(BlocksOf(file), tower_of(spec), spec.tower, backend));
   for (const RowLayersSpec* layers : layers_of(spec)) {
     CANDOR_ASSIGN(const uint64_t n_bytes, RowLayers::planned_bytes(file, *layers, backend));
     total += n_bytes;
   }
   const auto block = static_cast<uint64_t>(backend.kv_block_bytes(model::kv_layout(spec.tower, kKvType)));
-  const int32_t n_patches = std::min(spec.max_patches, kUsualPatches);
-  return total + block * static_cast<uint64_t>(n_blocks_of(n_patches)) + backend.arena_bytes(arena_of(spec, n_patches));
+  const int32_t n_rows = usual_rows(spec);
+  return total + file.copy_bytes() + block * static_cast<uint64_t>(n_blocks_of(n_rows)) + backend.arena_bytes(arena_of(spec, n_rows));
 }
 
 Encoder::Encoder(VisionSpec spec, std::unique_ptr<backend::Backend> backend)
@@ -212,7 +225,7 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const formats::ModelFile& file, V
   std::unique_ptr<Encoder> encoder(new Encoder(std::move(spec), std::move(backend)));
   const VisionSpec& what = encoder->spec_;
   backend::Backend& where = *encoder->backend_;
-  CANDOR_ASSIGN(encoder->tower_, model::Model::load_part(BlocksOf(file), tower_family(), what.tower, where));
+  CANDOR_ASSIGN(encoder->tower_, model::Model::load_part(BlocksOf(file), tower_of(what), what.tower, where));
   CANDOR_ASSIGN(encoder->entry_, RowLayers::load(file, what.entry, where));
   CANDOR_ASSIGN(encoder->projector_, RowLayers::load(file, what.projector, where));
   for (const DeepTap& tap : what.taps) {
@@ -223,8 +236,8 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const formats::ModelFile& file, V
     CANDOR_ASSIGN(encoder->positions_, read_positions(file, what));
   }
   encoder->tower_->keep_rows();
-  const int32_t n_patches = std::min(what.max_patches, kUsualPatches);
-  CANDOR_TRY(encoder->make_room(n_patches, n_blocks_of(n_patches)));
+  const int32_t n_rows = usual_rows(what);
+  CANDOR_TRY(encoder->make_room(n_rows, n_blocks_of(n_rows)));
   return encoder;
 }
 
@@ -246,14 +259,18 @@ size_t Encoder::n_bytes() const {
 }
 
 std::vector<float> Encoder::enter(const image::Tile& tile, std::span<const int32_t> order) {
-  const int32_t n = tile.rows * tile.cols;
-  const backend::RowsView entered = entry_.run(tile.patches, n, *backend_, *kv_);
+  const int32_t n_lead = spec_.n_lead_rows;
+  const int32_t n = n_lead + tile.rows * tile.cols;
+  std::vector<float> inputs(static_cast<size_t>(n_lead) * static_cast<size_t>(spec_.entry.n_in));
+  inputs.insert(inputs.end(), tile.patches.begin(), tile.patches.end());
+  const backend::RowsView entered = entry_.run(inputs, n, *backend_, *kv_);
   std::vector<float> added;
   if (!positions_.empty()) added = stretch(positions_, spec_.positions.side, tile.rows, tile.cols, spec_.tower.dim);
   std::vector<float> vectors;
   vectors.reserve(static_cast<size_t>(n) * static_cast<size_t>(entered.n_cols));
+  for (int32_t i = 0; i < n_lead; ++i) vectors.insert(vectors.end(), entered.row(i).begin(), entered.row(i).end());
   for (const int32_t patch : order) {
-    const std::span<const float> row = entered.row(patch);
+    const std::span<const float> row = entered.row(n_lead + patch);
     const size_t from = static_cast<size_t>(patch) * row.size();
     for (size_t d = 0; d < row.size(); ++d) vectors.push_back(added.empty() ? row[d] : row[d] + added[from + d]);
   }
@@ -261,12 +278,13 @@ std::vector<float> Encoder::enter(const image::Tile& tile, std::span<const int32
 }
 
 std::vector<std::vector<float>> Encoder::run_tower(const image::Tile& tile) {
-  const int32_t n = tile.rows * tile.cols;
+  const int32_t n_lead = spec_.n_lead_rows;
+  const int32_t n = n_lead + tile.rows * tile.cols;
   const TileOrder order = order_of(tile, spec_.windows.side);
   const std::vector<float> vectors = enter(tile, order.patches);
   std::vector<int32_t> places(static_cast<size_t>(n));
   std::iota(places.begin(), places.end(), 0);
-  std::vector<int32_t> axes;
+  std::vector<int32_t> axes(2 * static_cast<size_t>(n_lead));
   for (const int32_t patch : order.patches) axes.insert(axes.end(), {patch / tile.cols, patch % tile.cols});
   const std::vector<TokenId> tokens(places.size(), 0);
   const Parts whole = parts_of({0, n});
@@ -285,9 +303,10 @@ std::vector<std::vector<float>> Encoder::run_tower(const image::Tile& tile) {
   };
   std::vector<std::vector<float>> all;
   const auto keep = [&](backend::RowsView rows) {
-    std::vector<float>& kept = all.emplace_back(static_cast<size_t>(n) * static_cast<size_t>(rows.n_cols));
-    for (int32_t i = 0; i < n; ++i) {
-      std::ranges::copy(rows.row(i), kept.begin() + int64_t{order.patches[static_cast<size_t>(i)]} * rows.n_cols);
+    std::vector<float>& kept = all.emplace_back(order.patches.size() * static_cast<size_t>(rows.n_cols));
+    int32_t row = n_lead;
+    for (const int32_t patch : order.patches) {
+      std::ranges::copy(rows.row(row++), kept.begin() + int64_t{patch} * rows.n_cols);
     }
   };
   const auto n_blocks = static_cast<int32_t>(spec_.tower.blocks.size());
@@ -303,7 +322,7 @@ std::vector<std::vector<float>> Encoder::run_tower(const image::Tile& tile) {
 }
 
 Result<void> Encoder::encode(const image::Tile& tile, EncodedImage& image) {
-  CANDOR_TRY(make_room(tile.rows * tile.cols, kv_blocks_of(spec_, tile)));
+  CANDOR_TRY(make_room(spec_.n_lead_rows + tile.rows * tile.cols, kv_blocks_of(spec_, tile)));
   const std::vector<std::vector<float>> behind = run_tower(tile);
   const int32_t n = rows_of(spec_, tile);
   const auto width = static_cast<size_t>(spec_.projector.n_out());

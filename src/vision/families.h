@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "formats/meta_list.h"
 #include "formats/model_file.h"
+#include "vision/tower_folds.h"
 #include "vision/vision_spec.h"
 
 namespace candor::vision {
@@ -35,6 +36,8 @@ struct VisionFamily {
   std::string_view transposed = {};  // [in, out] in files of both kinds
   // The weight of patches has one part for each of two frames of a film; an image is both, so that their sum counts.
   bool has_frames = false;
+  // What is folded into other tensors. quick_gelu: where the file says neither "clip.use_gelu" nor "clip.use_silu".
+  Folds folds = {};
 };
 
 std::span<const VisionFamily> families();

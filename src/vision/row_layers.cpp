@@ -83,7 +83,9 @@ Result<RowLayers> RowLayers::load(const formats::ModelFile& file, RowLayersSpec 
     CANDOR_ASSIGN(const LayerTensors tensors, tensors_of(file, layer, n_in));
     Weights weights;
     if (tensors.weight != nullptr) {
+      CANDOR_TRY(file.make_copy(tensors.weight->bytes()));
       CANDOR_ASSIGN(weights.weight, backend.upload(*tensors.weight, role_of(layer)));
+      file.has_read(tensors.weight->bytes());
     }
     if (tensors.bias != nullptr) {
       CANDOR_ASSIGN(weights.bias, backend.upload(*tensors.bias, WeightRole::kVector));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <deque>
 #include <nlohmann/json.hpp>
@@ -15,9 +16,11 @@
 #include "formats/meta_list.h"
 #include "formats/quote.h"
 #include "formats/safetensors/safetensors_file.h"
+#include "formats/tensor_copies.h"
 #include "model/hub/hub_index.h"
 #include "model/hub/hub_names.h"
 #include "vision/families.h"
+#include "vision/families/common.h"
 
 namespace candor::vision {
 namespace {
@@ -51,12 +54,22 @@ class TowerFile final : public formats::ModelFile {
     return {};
   }
 
+  uint64_t copy_bytes() const override { return copies_.n_bytes(); }
+  Result<void> make_copy(std::span<const std::byte> part) const override {
+    CANDOR_ASSIGN([[maybe_unused]] const bool is_made, copies_.make(part));
+    return {};
+  }
+  void has_read(std::span<const std::byte> part) const override { copies_.release(part); }
+  void drop_copies() override { copies_.drop(); }
+
   // Adds a tensor under the name that it has here.
   Result<void> add(TensorView tensor, std::string name, const VisionFamily& family);
   // The sum of the parts for two frames: of a GGUF file, where they are two tensors.
   void join_frames();
   // Early converters called the projection to the feed-forward's width "down".
   void name_projections(int32_t dim);
+  // Behind all tensors.
+  Result<void> fold(const VisionFamily& family);
 
   std::unique_ptr<formats::ModelFile> file_;
   std::vector<SafetensorsFile> shards_;
@@ -72,8 +85,19 @@ class TowerFile final : public formats::ModelFile {
 
   std::deque<std::string> names_;
   std::deque<std::vector<float>> made_;
+  mutable formats::TensorCopies copies_;
   std::vector<TensorView> tensors_;
 };
+
+// Checkpoints keep tables so: [1, positions, D].
+Shape without_outer_ones(Shape shape) {
+  while (shape.n_dims > 2 && shape[0] == 1) {
+    std::copy(shape.dims.begin() + 1, shape.dims.end(), shape.dims.begin());
+    shape.dims.back() = 0;
+    --shape.n_dims;
+  }
+  return shape;
+}
 
 TensorView TowerFile::made(const TensorView& like, Shape shape, std::vector<float> values) {
   const std::vector<float>& kept = made_.emplace_back(std::move(values));
@@ -134,6 +158,14 @@ void TowerFile::join_frames() {
   std::erase_if(tensors_, [](const TensorView& tensor) { return tensor.name == kSecond; });
 }
 
+Result<void> TowerFile::fold(const VisionFamily& family) {
+  Folds folds = family.folds;
+  if (folds.quick_gelu) {
+    CANDOR_ASSIGN(folds.quick_gelu, has_quick_gelu(*this));
+  }
+  return fold_tensors(folds, tensors_, copies_);
+}
+
 Result<void> TowerFile::add(TensorView tensor, std::string name, const VisionFamily& family) {
   if (!dtype_info(tensor.dtype).is_weight) {
     return fail(ErrorKind::kUnsupported, fmt::format("tensor {}: type {} is no weight's", formats::in_quotes(name),
@@ -148,6 +180,7 @@ Result<void> TowerFile::add(TensorView tensor, std::string name, const VisionFam
   if (tensor.name.starts_with(kPatches) && tensor.shape.n_dims == 4) {
     tensor.shape = {2, {tensor.shape[0], tensor.shape[1] * tensor.shape[2] * tensor.shape[3]}};
   }
+  tensor.shape = without_outer_ones(tensor.shape);
   if (tensor.name == family.transposed && tensor.shape.n_dims == 2) tensor = transposed(tensor);
   if (is_of_folder && tensor.name == family.gains_less_one) tensor = plus_one(tensor);
   if (is_of_folder && std::ranges::find(kWidened, tensor.name) != std::end(kWidened)) tensor = widened(tensor);
@@ -221,12 +254,28 @@ std::string deep_block(const std::string& merger, const TowerFile& tower) {
   return "none." + merger;
 }
 
+// Features may be those of a block before the last.
+Result<bool> is_unused_block(const TowerFile& tower, const model::Match& match) {
+  if (match.block.empty()) return false;
+  CANDOR_ASSIGN(const auto n_stored, formats::meta_int(tower, kStoredBlocks));
+  if (!n_stored) return false;
+  CANDOR_ASSIGN(const int32_t n_used, formats::require_int(tower, "clip.vision.block_count", 1, *n_stored));
+  int64_t block = 0;
+  const auto read = std::from_chars(match.block.data(), match.block.data() + match.block.size(), block);
+  return read.ec == std::errc() && block >= n_used && block < *n_stored;
+}
+
 Result<void> add_from_hub(const TensorView& tensor, const VisionFamily& family, TowerFile& tower) {
   const std::optional<std::string_view> name = behind_stem(tensor.name, family);
   if (!name || std::ranges::find(family.ignored, *name) != family.ignored.end()) return {};
   for (const HubName& row : family.names) {
     auto match = model::match_name(row.hub, *name);
     if (!match) continue;
+    CANDOR_ASSIGN(const bool is_left_out, is_unused_block(tower, *match));
+    if (is_left_out) {
+      tower.info_.left_out.emplace_back(tensor.name);
+      return {};
+    }
     if (row.hub.starts_with(kDeepMergers)) match->block = deep_block(match->block, tower);
     return tower.add(tensor, model::fill_name(row.name, *match), family);
   }
@@ -256,6 +305,7 @@ Result<std::unique_ptr<formats::ModelFile>> open_mmproj(const fs::path& path) {
   CANDOR_ASSIGN(const int32_t dim, formats::require_int(*tower, "clip.vision.embedding_length", 1, 1 << 20));
   tower->name_projections(dim);
   if (family->has_frames) tower->join_frames();
+  CANDOR_TRY(tower->fold(*family));
   return tower;
 }
 
@@ -272,6 +322,7 @@ Result<std::unique_ptr<formats::ModelFile>> open_tower_of(const fs::path& folder
     tower->info_.paths.push_back(shard.path());
     for (const TensorView& tensor : shard.tensors()) CANDOR_TRY(add_from_hub(tensor, *family, *tower));
   }
+  CANDOR_TRY(tower->fold(*family));
   return tower;
 }
 

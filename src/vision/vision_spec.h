@@ -64,6 +64,9 @@ struct Windows {
 struct VisionSpec {
   std::string family{};
   image::Recipe recipe{};
+  // Rows that stand before the patches in the tower (a class token): zeros come in for them, and what comes out is
+  // dropped. The table of positions has rows for them.
+  int32_t n_lead_rows = 0;
   RowLayersSpec entry{};    // [3 * P * P] to [D]
   model::ArchSpec tower{};  // blocks over the rows of one tile, all of which see one another
   StretchedPositions positions{};

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/rounded_math.h"
@@ -28,6 +31,8 @@ constexpr std::array kTensors = {
     TensorName{TensorRole::kKBias, "v.blk.*.attn_k.bias", model::kOptional},
     TensorName{TensorRole::kV, "v.blk.*.attn_v.weight"},
     TensorName{TensorRole::kVBias, "v.blk.*.attn_v.bias", model::kOptional},
+    TensorName{TensorRole::kQNorm, "v.blk.*.attn_q_norm.weight"},
+    TensorName{TensorRole::kKNorm, "v.blk.*.attn_k_norm.weight"},
     TensorName{TensorRole::kAttnOut, "v.blk.*.attn_out.weight"},
     TensorName{TensorRole::kAttnOutBias, "v.blk.*.attn_out.bias", model::kOptional},
     TensorName{TensorRole::kFfnNorm, "v.blk.*.ln2.weight"},
@@ -38,11 +43,14 @@ constexpr std::array kTensors = {
     TensorName{TensorRole::kUpBias, "v.blk.*.ffn_up.bias", model::kOptional},
     TensorName{TensorRole::kDown, "v.blk.*.ffn_down.weight"},
     TensorName{TensorRole::kDownBias, "v.blk.*.ffn_down.bias", model::kOptional},
+    // The last norm's two.
     TensorName{TensorRole::kFinalNorm, "v.post_ln.weight"},
     TensorName{TensorRole::kFinalNormBias, "v.post_ln.bias", model::kOptional},
 };
 
 constexpr const char* kPrefix = "clip.vision";
+constexpr const char* kUseGelu = "clip.use_gelu";
+constexpr const char* kUseSilu = "clip.use_silu";
 constexpr int32_t kMostSide = 16384;       // of a tile and of a patch, in pixels
 constexpr int32_t kMostPatches = 1 << 14;  // of a tile
 
@@ -70,8 +78,42 @@ Result<void> read_pixels(const formats::ModelFile& file, image::Recipe& recipe) 
 
 }  // namespace
 
-model::Family tower_family() {
-  return {"clip", nullptr, kTensors, {}, {}};
+model::Family tower_family(bool has_final_norm) {
+  const std::span<const TensorName> all = kTensors;
+  return {"clip", nullptr, has_final_norm ? all : all.first(all.size() - 2), {}, {}};
+}
+
+namespace {
+
+Result<bool> says(const formats::ModelFile& file, const char* key) {
+  CANDOR_ASSIGN(const std::optional<bool> value, formats::meta_bool(file, key));
+  return value.value_or(false);
+}
+
+}  // namespace
+
+Result<backend::GateKind> read_gate(const formats::ModelFile& file) {
+  CANDOR_ASSIGN(const bool is_gelu, says(file, kUseGelu));
+  CANDOR_ASSIGN(const bool is_silu, says(file, kUseSilu));
+  if (is_gelu && is_silu) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("metadata keys \"{}\" and \"{}\" are both true, expected one", kUseGelu, kUseSilu));
+  }
+  return is_gelu ? backend::GateKind::kGeluErf : backend::GateKind::kSilu;
+}
+
+Result<bool> has_quick_gelu(const formats::ModelFile& file) {
+  CANDOR_ASSIGN(const bool is_gelu, says(file, kUseGelu));
+  CANDOR_ASSIGN(const bool is_silu, says(file, kUseSilu));
+  return !is_gelu && !is_silu;
+}
+
+void add_class_row(VisionSpec& spec) {
+  ++spec.n_lead_rows;
+  ++spec.tower.max_positions;
+  for (RowLayer& layer : spec.entry.layers) {
+    if (layer.kind == RowLayerKind::kAddPositions) ++layer.n_out;
+  }
 }
 
 Result<VisionSpec> read_tower(const formats::ModelFile& file, backend::GateKind gate) {
@@ -163,6 +205,64 @@ Result<int32_t> hub_int(const json& object, const char* key, int32_t fallback, i
                                                     key, value->dump(), most));
 }
 
+namespace {
+
+// As files have it: quick_gelu is neither of the two.
+Result<void> read_hub_act(const json& vision, std::span<const std::string_view> known, formats::MetaList& metadata) {
+  const json act = vision.value("hidden_act", json(known.front()));
+  const std::string name = act.is_string() ? act.get<std::string>() : "";
+  if (std::ranges::find(known, name) == known.end()) {
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("'config.json': \"hidden_act\" of \"vision_config\" is {}; supported: {}", act.dump(),
+                            fmt::join(known, ", ")));
+  }
+  metadata.add(kUseGelu, name.starts_with("gelu"));
+  metadata.add(kUseSilu, name == "silu");
+  return {};
+}
+
+}  // namespace
+
+Result<void> hub_only(const json& object, const char* key, const json& known) {
+  const auto value = object.find(key);
+  if (value == object.end() || value->is_null() || *value == known) return {};
+  return fail(ErrorKind::kUnsupported,
+              fmt::format("'config.json': \"{}\" is {}; supported: {}", key, value->dump(), known.dump()));
+}
+
+Result<void> add_pixels(const image::Recipe& recipe, formats::MetaList& metadata) {
+  const image::Normalisation usual;
+  const image::Normalisation& how = recipe.normalisation;
+  if (!how.does_rescale || !how.does_normalise || how.rescale_factor != usual.rescale_factor) {
+    return fail(ErrorKind::kUnsupported,
+                "'preprocessor_config.json': supported are \"do_rescale\" and \"do_normalize\" true, and a "
+                "\"rescale_factor\" of 1 / 255");
+  }
+  const auto list = [](const std::array<double, 3>& numbers) {
+    return formats::MetaArray(std::vector<double>(numbers.begin(), numbers.end()));
+  };
+  metadata.add(fmt::format("{}.image_mean", kPrefix), list(how.mean));
+  metadata.add(fmt::format("{}.image_std", kPrefix), list(how.deviation));
+  return {};
+}
+
+Result<void> read_hub_feature_layer(const json& config, int32_t fallback, formats::MetaList& metadata) {
+  const std::string key = fmt::format("{}.block_count", kPrefix);
+  const auto n_blocks = static_cast<int64_t>(std::get<uint64_t>(*metadata.find(key)));
+  const json layer = config.value("vision_feature_layer", json(fallback));
+  const int64_t number = layer.is_number_integer() ? layer.get<int64_t>() : INT64_MIN;
+  const int64_t n_used = number < 0 && number >= -n_blocks ? n_blocks + 1 + number : number;
+  if (n_used < 1 || n_used > n_blocks) {
+    return fail(ErrorKind::kUnsupported,
+                fmt::format("'config.json': \"vision_feature_layer\" is {}, expected one whole number from -{} to {}, "
+                            "but for 0",
+                            layer.dump(), n_blocks, n_blocks));
+  }
+  metadata.add(std::string(kStoredBlocks), static_cast<uint64_t>(n_blocks));
+  metadata.add(key, static_cast<uint64_t>(n_used));
+  return {};
+}
+
 Result<void> read_hub_tower(const json& config, const json& processor, std::string_view projector,
                             const TowerDefaults& defaults, formats::MetaList& metadata, const TowerNames& names) {
   const auto vision = config.find("vision_config");
@@ -191,12 +291,7 @@ Result<void> read_hub_tower(const json& config, const json& processor, std::stri
                 fmt::format("'config.json': \"layer_norm_eps\" is {}, expected a number", epsilon.dump()));
   }
   metadata.add(key("attention.layer_norm_epsilon"), epsilon.get<double>());
-  const json act = vision->value("hidden_act", json(names.act));
-  if (act != names.act) {
-    return fail(
-        ErrorKind::kUnsupported,
-        fmt::format("'config.json': \"hidden_act\" of \"vision_config\" is {}; supported: {}", act.dump(), names.act));
-  }
+  CANDOR_TRY(read_hub_act(*vision, defaults.acts, metadata));
   for (const char* name : {"image_mean", "image_std"}) {
     const auto numbers = processor.find(name);
     std::vector<double> values;

@@ -13,8 +13,8 @@
 
 namespace candor::vision {
 
-// The tensors of the tower's blocks, and its last norm.
-model::Family tower_family();
+// The tensors of the tower's blocks, and its last norm where it has one.
+model::Family tower_family(bool has_final_norm);
 
 // Sizes, blocks, entry and normalisation of pixels, from "clip.vision.*". gate: the feed-forward's activation. All
 // but the recipe's way of cutting, the regrouping, the projector and the prompt.
@@ -23,6 +23,14 @@ Result<VisionSpec> read_tower(const formats::ModelFile& file, backend::GateKind 
 // Rotary positions of two axes in every block (Heo et al., "Rotary position embedding for vision transformer", 2024).
 // REQUIRES: heads whose width 4 divides.
 void rotate_by_grid(double base, model::ArchSpec& tower);
+
+// What "clip.use_gelu" and "clip.use_silu" say. With neither it is the one that Folds::quick_gelu makes kSilu of.
+Result<backend::GateKind> read_gate(const formats::ModelFile& file);
+// Whether it is that one.
+Result<bool> has_quick_gelu(const formats::ModelFile& file);
+
+// A class token before the patches: Folds::class_row.
+void add_class_row(VisionSpec& spec);
 
 // The rows of a projector's last matrix.
 Result<int32_t> projection_width(const formats::ModelFile& file, std::string_view tensor);
@@ -48,9 +56,18 @@ inline constexpr std::array kHubVit = {
     HubName{"v.blk.*.ffn_up.bias", "encoder.layers.*.mlp.fc1.bias"},
     HubName{"v.blk.*.ffn_down.weight", "encoder.layers.*.mlp.fc2.weight"},
     HubName{"v.blk.*.ffn_down.bias", "encoder.layers.*.mlp.fc2.bias"},
+};
+inline constexpr std::array kHubFinalNorm = {
     HubName{"v.post_ln.weight", "post_layernorm.weight"},
     HubName{"v.post_ln.bias", "post_layernorm.bias"},
 };
+
+// How the names of a tower and of a projector begin in checkpoints of many models.
+inline constexpr std::string_view kHubStems[] = {"vision_tower.vision_model.", "model.vision_tower.vision_model.",
+                                                 "model.vision_tower.",        "vision_tower.",
+                                                 "multi_modal_projector.",     "model.multi_modal_projector."};
+// Of folders alone: blocks that the checkpoint has, where features are those of an earlier one.
+inline constexpr std::string_view kStoredBlocks = "candor.vision.stored_blocks";
 
 // What the library's class takes where "vision_config" leaves a key out.
 struct TowerDefaults {
@@ -61,19 +78,28 @@ struct TowerDefaults {
   int32_t image_size;
   int32_t patch_size;
   double epsilon;
+  std::span<const std::string_view> acts;  // that are known; the first is the default
 };
 // What "vision_config" calls some of them; nullptr: it does not say it.
 struct TowerNames {
   const char* n_blocks = "num_hidden_layers";
   const char* n_heads = "num_attention_heads";
   const char* image_size = "image_size";
-  const char* act = "gelu_pytorch_tanh";  // the one that "hidden_act" may name
 };
+
+inline constexpr std::string_view kTanhGelu[] = {"gelu_pytorch_tanh"};
 // "clip.vision.*" from "vision_config" and from what the image processor normalises by. projector: its name there.
 Result<void> read_hub_tower(const nlohmann::json& config, const nlohmann::json& processor, std::string_view projector,
                             const TowerDefaults& defaults, formats::MetaList& metadata, const TowerNames& names = {});
 
 // A whole number in [1, most]; `fallback` where it is absent or null, and an error where that is 0.
 Result<int32_t> hub_int(const nlohmann::json& object, const char* key, int32_t fallback, int32_t most);
+// Refuses a key that says something else, by its name. Absent and null mean the same.
+Result<void> hub_only(const nlohmann::json& object, const char* key, const nlohmann::json& known);
+// How bytes become numbers. What mmproj files cannot say of it is refused.
+Result<void> add_pixels(const image::Recipe& recipe, formats::MetaList& metadata);
+// "vision_feature_layer", a number as Python counts: how many blocks give the features. More blocks of the checkpoint
+// are left out.
+Result<void> read_hub_feature_layer(const nlohmann::json& config, int32_t fallback, formats::MetaList& metadata);
 
 }  // namespace candor::vision

@@ -17,12 +17,9 @@ using nlohmann::json;
 
 constexpr std::string_view kRowTokens[] = {"<image_soft_token>", "<pad>"};
 constexpr std::string_view kModelTypes[] = {"gemma3"};
-constexpr std::string_view kStems[] = {"vision_tower.vision_model.", "model.vision_tower.vision_model.",
-                                       "model.vision_tower.",        "vision_tower.",
-                                       "multi_modal_projector.",     "model.multi_modal_projector."};
 constexpr std::array kOwnNames = {HubName{"mm.input_projection.weight", "mm_input_projection_weight"},
                                   HubName{"mm.soft_emb_norm.weight", "mm_soft_emb_norm.weight"}};
-constexpr auto kNames = model::join(kHubVit, kOwnNames);
+constexpr auto kNames = model::join(kHubVit, kHubFinalNorm, kOwnNames);
 constexpr std::string_view kIgnored[] = {"head.probe",
                                          "head.attention.in_proj_weight",
                                          "head.attention.in_proj_bias",
@@ -34,7 +31,7 @@ constexpr std::string_view kIgnored[] = {"head.probe",
                                          "head.mlp.fc1.bias",
                                          "head.mlp.fc2.weight",
                                          "head.mlp.fc2.bias"};
-constexpr TowerDefaults kDefaults = {768, 3072, 12, 12, 224, 16, 1e-6};
+constexpr TowerDefaults kDefaults = {768, 3072, 12, 12, 224, 16, 1e-6, kTanhGelu};
 constexpr int32_t kUsualPool = 4;
 
 std::string expand(const image::Prepared&, std::string_view row, int32_t rows_of_tile) {
@@ -87,7 +84,7 @@ VisionFamily gemma3_family() {
   return {.projector = "gemma3",
           .read = read,
           .model_types = kModelTypes,
-          .stems = kStems,
+          .stems = kHubStems,
           .names = kNames,
           .ignored = kIgnored,
           .read_hub = read_hub,

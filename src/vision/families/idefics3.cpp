@@ -20,10 +20,10 @@ constexpr std::string_view kRowTokens[] = {"<image>"};
 constexpr std::string_view kModelTypes[] = {"idefics3", "smolvlm"};
 constexpr std::string_view kStems[] = {"model.vision_model.", "model.connector."};
 constexpr std::array kOwnNames = {HubName{"mm.model.fc.weight", "modality_projection.proj.weight"}};
-constexpr auto kNames = model::join(kHubVit, kOwnNames);
+constexpr auto kNames = model::join(kHubVit, kHubFinalNorm, kOwnNames);
 // Of folders alone: whether an image is cut at all.
 constexpr const char* kIsSplit = "candor.vision.is_split";
-constexpr TowerDefaults kDefaults = {1152, 3072, 12, 16, 224, 32, 1e-6};
+constexpr TowerDefaults kDefaults = {1152, 3072, 12, 16, 224, 32, 1e-6, kTanhGelu};
 
 std::string repeated(std::string_view text, int32_t n) {
   std::string all;

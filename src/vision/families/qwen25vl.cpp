@@ -42,7 +42,8 @@ constexpr std::array kNames = {
     HubName{"mm.2.weight", "merger.mlp.2.weight"},
     HubName{"mm.2.bias", "merger.mlp.2.bias"},
 };
-constexpr TowerDefaults kDefaults = {3584, 3420, 32, 16, 560, 14, 1e-6};
+constexpr std::string_view kSilu[] = {"silu"};
+constexpr TowerDefaults kDefaults = {3584, 3420, 32, 16, 560, 14, 1e-6, kSilu};
 constexpr const char* kWholeBlocks = "candor.vision.whole_blocks";  // of folders alone
 constexpr double kBase = 10000.0;
 constexpr int64_t kLeastPixels = 56 * 56;
@@ -114,7 +115,7 @@ Result<VisionSpec> read(const formats::ModelFile& file) {
 
 Result<void> read_hub(const json& config, const json& processor, formats::MetaList& metadata) {
   CANDOR_TRY(read_hub_tower(config, processor, "qwen2.5vl_merger", kDefaults, metadata,
-                            {.n_blocks = "depth", .n_heads = "num_heads", .image_size = nullptr, .act = "silu"}));
+                            {.n_blocks = "depth", .n_heads = "num_heads", .image_size = nullptr}));
   const json& vision = config.at("vision_config");
   metadata.add("clip.vision.image_size", uint64_t{40} * std::get<uint64_t>(*metadata.find("clip.vision.patch_size")));
   const auto add = [&](const json& object, const char* name, const char* key, int32_t fallback) -> Result<void> {

@@ -51,7 +51,7 @@ constexpr std::array kNames = {
     HubName{"v.deepstack.*.fc2.weight", "deepstack_merger_list.*.linear_fc2.weight"},
     HubName{"v.deepstack.*.fc2.bias", "deepstack_merger_list.*.linear_fc2.bias"},
 };
-constexpr TowerDefaults kDefaults = {1152, 4304, 27, 16, 768, 16, 1e-6};
+constexpr TowerDefaults kDefaults = {1152, 4304, 27, 16, 768, 16, 1e-6, kTanhGelu};
 constexpr const char* kDeepFlags = "clip.vision.is_deepstack_layers";
 constexpr double kBase = 10000.0;
 constexpr int64_t kLeastPixels = 65536;
