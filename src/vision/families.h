@@ -48,6 +48,8 @@ const VisionFamily* find_hub_family(std::string_view model_type);
 
 VisionFamily idefics3_family();
 VisionFamily gemma3_family();
+VisionFamily llava_family();
+VisionFamily internvl_family();
 VisionFamily qwen25vl_family();
 VisionFamily qwen3vl_family();
 

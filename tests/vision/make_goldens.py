@@ -3,7 +3,8 @@
 
     python3 make_goldens.py --converter FOLDER [--only NAME ...]
 
-FOLDER is a checkout of llama.cpp. Needs torch, transformers, torchvision and pillow. goldens/NAME/ holds the folder as the
+FOLDER is a checkout of llama.cpp. Needs torch, transformers, torchvision and pillow 12 (13 shrinks in another order where
+the height shrinks more than the width; no image here does that). goldens/NAME/ holds the folder as the
 library saves it (bf16; weights by a formula, tests/families/golden_store.py), mmproj.gguf as llama.cpp's converter writes
 it in bf16, and expected.json: the prompt's text and ids, with sums of the image's rows and the logits behind the prompt.
 features.f32: the image's rows in f32, [n_rows, D], all tiles one after another. The image: image.png, made here.
@@ -175,7 +176,73 @@ def qwen3_5(folder):
     return tf.Qwen3_5ForConditionalGeneration, ids["<|image_pad|>"], expand_qwen
 
 
-MODELS = dict(smolvlm=smolvlm, gemma3=gemma3, qwen3vl=qwen3vl, qwen3_5=qwen3_5, qwen2_5_vl=qwen2_5_vl)
+def with_own_vectors(model):
+    """Any numbers in vectors that the library begins with zeros or ones, and large ones in matrices: what an image shows
+    must not vanish beside biases."""
+    for name, parameter in model.named_parameters():
+        if "vision_tower" not in name and "projector" not in name:
+            continue
+        if parameter.numel() == max(parameter.shape):
+            parameter.data += 0.1 * torch.randn_like(parameter)
+        else:
+            torch.nn.init.normal_(parameter, std=0.15)
+    return model
+
+
+CLIP_MEAN, CLIP_STD = [0.48145466, 0.4578275, 0.40821073], [0.26862954, 0.26130258, 0.27577711]
+
+
+def llava(folder):
+    ids = tokenizer(folder, ["<image>"], template("<image>"))
+    vision = dict(model_type="clip_vision_model", hidden_size=48, intermediate_size=80, num_hidden_layers=3,
+                  num_attention_heads=3, image_size=32, patch_size=8)
+    config = tf.LlavaConfig(text_config=dict(TEXT, model_type="llama", vocab_size=296), vision_config=vision,
+                            image_token_index=ids["<image>"], tie_word_embeddings=False)
+    model = tf.LlavaForConditionalGeneration(config)
+    # Long vectors in front of the activation: it is not the other GELU there.
+    for layer in model.model.vision_tower.encoder.layers:
+        torch.nn.init.normal_(layer.mlp.fc1.weight, std=0.3)
+    with_own_vectors(model).to(torch.bfloat16).save_pretrained(folder)
+    processor = dict(image_processor_type="CLIPImageProcessor", size=dict(shortest_edge=32),
+                     crop_size=dict(height=32, width=32), image_mean=CLIP_MEAN, image_std=CLIP_STD, resample=3,
+                     do_resize=True, do_center_crop=True, do_rescale=True, do_normalize=True, do_convert_rgb=True,
+                     rescale_factor=1 / 255)
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor, indent=1) + "\n")
+    return tf.LlavaForConditionalGeneration, ids["<image>"], lambda text, pixels: text.replace("<image>", "<image>" * 16)
+
+
+def internvl(folder):
+    return internvl_of(folder, dict(norm_type="layer_norm", attention_bias=True), "Qwen2", (1, 1))
+
+
+def internvl_rms(folder):
+    return internvl_of(folder, dict(norm_type="rms_norm", use_qk_norm=True), "Qwen3", (1, 6))
+
+
+def internvl_of(folder, norms, text, tiles):
+    ids = tokenizer(folder, ["<img>", "</img>", "<IMG_CONTEXT>"], template("<IMG_CONTEXT>"))
+    # llama.cpp's converter knows the projector's names where there are four blocks.
+    vision = dict(architectures=["InternVisionModel"], hidden_size=32, intermediate_size=48, num_hidden_layers=4,
+                  num_attention_heads=2, image_size=[32, 32], patch_size=[8, 8], **norms)
+    config = tf.InternVLConfig(text_config=dict(TEXT, model_type=text.lower(), vocab_size=296, head_dim=16),
+                               vision_config=vision, image_token_id=ids["<IMG_CONTEXT>"], image_seq_length=4,
+                               tie_word_embeddings=False)
+    model = tf.InternVLForConditionalGeneration(config)
+    with_own_vectors(model).to(torch.bfloat16).save_pretrained(folder)
+    processor = dict(image_processor_type="GotOcr2ImageProcessor", crop_to_patches=True, min_patches=tiles[0], max_patches=tiles[1],
+                     size=dict(height=32, width=32), image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225],
+                     resample=3, do_resize=True, do_rescale=True, do_normalize=True, do_convert_rgb=True,
+                     rescale_factor=1 / 255)
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor, indent=1) + "\n")
+    return tf.InternVLForConditionalGeneration, ids["<IMG_CONTEXT>"], expand_internvl
+
+
+def expand_internvl(text, pixels):
+    return text.replace("<IMG_CONTEXT>", "<img>" + "<IMG_CONTEXT>" * 4 * len(pixels["pixel_values"]) + "</img>")
+
+
+MODELS = dict(smolvlm=smolvlm, gemma3=gemma3, llava=llava, internvl=internvl, internvl_rms=internvl_rms, qwen3vl=qwen3vl,
+              qwen3_5=qwen3_5, qwen2_5_vl=qwen2_5_vl)
 
 
 def features_of(model, pixels):
@@ -196,6 +263,13 @@ def as_published(folder, scratch):
                    .replace("vision_tower.encoder", "vision_tower.vision_model.encoder")
                    .replace("vision_tower.post_layernorm", "vision_tower.vision_model.post_layernorm"): tensor
                for name, tensor in tensors.items()}
+    if folder.name.startswith("internvl"):
+        renamed = {name if "language_model" in name else "model." + name.removeprefix("model."): tensor
+                   for name, tensor in tensors.items()}
+        config = json.loads((folder / "config.json").read_text())
+        processor = json.loads((folder / "preprocessor_config.json").read_text())
+        config |= dict(min_dynamic_patch=processor["min_patches"], max_dynamic_patch=processor["max_patches"])
+        (scratch / "config.json").write_text(json.dumps(config))
     safetensors.torch.save_file(renamed, scratch / "model.safetensors", {"format": "pt"})
     return scratch
 
@@ -205,6 +279,50 @@ def convert(folder, converter, out):
                "sys.argv = sys.argv[2:]; runpy.run_path(sys.argv[0], run_name='__main__')")
     subprocess.run([sys.executable, "-c", wrapper, converter, f"{converter}/convert_hf_to_gguf.py", folder, "--mmproj",
                     "--outtype", "bf16", "--outfile", out], check=True, stdout=subprocess.DEVNULL)
+
+
+def write_llava(folder, converter):
+    """The keys and names of llama.cpp's legacy-models/convert_image_encoder_to_gguf.py, which reads CLIP's own folders and
+    writes f16; here the weights stay bf16."""
+    sys.path.insert(0, f"{converter}/gguf-py")
+    import gguf
+    import safetensors.torch
+    vision = json.loads((folder / "config.json").read_text())["vision_config"]
+    n_blocks = vision["num_hidden_layers"] - 1
+    writer = gguf.GGUFWriter(folder / "mmproj.gguf", "clip")
+    writer.add_bool("clip.has_text_encoder", False)
+    writer.add_bool("clip.has_vision_encoder", True)
+    writer.add_bool("clip.has_llava_projector", True)
+    writer.add_string("clip.projector_type", "mlp")
+    for key, of in (("image_size", "image_size"), ("patch_size", "patch_size"), ("embedding_length", "hidden_size"),
+                    ("feed_forward_length", "intermediate_size"), ("attention.head_count", "num_attention_heads")):
+        writer.add_uint32(f"clip.vision.{key}", vision[of])
+    writer.add_uint32("clip.vision.block_count", n_blocks)
+    writer.add_float32("clip.vision.attention.layer_norm_epsilon", vision["layer_norm_eps"])
+    writer.add_array("clip.vision.feature_layer", [n_blocks])
+    writer.add_array("clip.vision.image_mean", CLIP_MEAN)
+    writer.add_array("clip.vision.image_std", CLIP_STD)
+    writer.add_bool("clip.use_gelu", False)
+    changes = (("model.", ""), ("vision_tower.", "v."), ("vision_model.", ""), ("multi_modal_projector.linear_1", "mm.0"),
+               ("multi_modal_projector.linear_2", "mm.2"), ("encoder.layers", "blk"), ("embeddings.", ""), ("_proj", ""),
+               ("self_attn.", "attn_"), ("layer_norm", "ln"), ("layernorm", "ln"), ("mlp.fc1", "ffn_down"),
+               ("mlp.fc2", "ffn_up"), ("embedding", "embd"), ("layrnorm", "ln"))
+    for name, tensor in safetensors.torch.load_file(folder / "model.safetensors").items():
+        if "vision_tower" not in name and "projector" not in name:
+            continue
+        for old, new in changes:
+            name = name.replace(old, new)
+        if name.startswith(("v.post_ln.", f"v.blk.{n_blocks}.")):
+            continue
+        if tensor.dim() < 2 or name.startswith(("v.patch", "v.position")):
+            writer.add_tensor(name, tensor.float().numpy())
+        else:
+            bits = tensor.view(torch.int16).numpy().view(np.uint16)
+            writer.add_tensor(name, bits.view(np.uint8), raw_dtype=gguf.GGMLQuantizationType.BF16)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
 
 
 def make(name, converter):
@@ -219,6 +337,7 @@ def make(name, converter):
         processor = tf.AutoImageProcessor.from_pretrained(folder, backend="pil")
         pixels = dict(processor([image()], return_tensors="pt"))
         pixels.pop("rows", None), pixels.pop("cols", None), pixels.pop("num_crops", None)
+        pixels.pop("num_patches", None)
         words = tf.PreTrainedTokenizerFast.from_pretrained(folder)
         messages = [dict(role="user", content=[dict(type="image"), dict(type="text", text=QUESTION)])]
         text = expand(words.apply_chat_template(messages, tokenize=False, add_generation_prompt=True), pixels)
@@ -231,7 +350,10 @@ def make(name, converter):
             if name == "gemma3":
                 inputs["token_type_ids"] = (ids == row_token).int()
             logits = model(**inputs).logits[0]
-        convert(as_published(folder, pathlib.Path(scratch) / "published"), converter, folder / "mmproj.gguf")
+        if name == "llava":
+            write_llava(folder, converter)
+        else:
+            convert(as_published(folder, pathlib.Path(scratch) / "published"), converter, folder / "mmproj.gguf")
         target = GOLDENS / name
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)

@@ -95,5 +95,61 @@ TEST_P(Tower, of_another_width_is_refused) {
 INSTANTIATE_TEST_SUITE_P(all, Tower, ::testing::ValuesIn(kVisionGoldens),
                          [](const auto& one) { return std::string(one.param); });
 
+// Of config.json, or of the image processor's file where the pointer begins with "/processor".
+struct OddSetting {
+  const char* golden;
+  const char* pointer;
+  const char* value;
+  const char* named;  // in the message
+};
+const OddSetting kOddSettings[] = {
+    {"llava", "/vision_config/model_type", "\"pixtral\"", "model_type"},
+    {"llava", "/vision_config/hidden_act", "\"relu\"", "hidden_act"},
+    {"llava", "/vision_feature_layer", "[1, 2]", "vision_feature_layer"},
+    {"llava", "/vision_feature_layer", "0", "vision_feature_layer"},
+    {"llava", "/vision_feature_layer", "-4", "vision_feature_layer"},
+    {"llava", "/vision_feature_select_strategy", "\"full\"", "vision_feature_select_strategy"},
+    {"llava", "/projector_hidden_act", "\"silu\"", "projector_hidden_act"},
+    {"llava", "/processor/size", "{\"height\": 32, \"width\": 32}", "preprocessor_config"},
+    {"llava", "/processor/crop_size", "{\"height\": 24, \"width\": 24}", "preprocessor_config"},
+    {"llava", "/processor/resample", "2", "preprocessor_config"},
+    {"llava", "/processor/do_rescale", "false", "do_rescale"},
+    {"llava", "/processor/image_processor_type", "\"ViTImageProcessor\"", "ViTImageProcessor"},
+    {"internvl", "/vision_config/norm_type", "\"batch_norm\"", "norm_type"},
+    {"internvl", "/vision_config/image_size", "[32, 64]", "image_size"},
+    {"internvl", "/vision_config/hidden_act", "\"relu\"", "hidden_act"},
+    {"internvl", "/vision_config/use_absolute_position_embeddings", "false", "use_absolute_position_embeddings"},
+    {"internvl", "/downsample_ratio", "0.3", "downsample_ratio"},
+    {"internvl", "/vision_feature_layer", "-2", "vision_feature_layer"},
+    {"internvl", "/processor/size", "{\"height\": 64, \"width\": 64}", "preprocessor_config"},
+    {"internvl_rms", "/vision_config/layer_norm_eps", "1e-5", "attn_q_norm"},
+};
+
+// What reading the changed folder says.
+std::string message_of(const OddSetting& odd) {
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "odd_vision_folder";
+  std::filesystem::remove_all(folder);
+  std::filesystem::copy(vision_golden(odd.golden), folder);
+  const std::string pointer = odd.pointer;
+  const bool is_processor = pointer.starts_with("/processor");
+  const auto path = folder / (is_processor ? "preprocessor_config.json" : "config.json");
+  auto settings = nlohmann::json::parse(std::ifstream(path));
+  settings[nlohmann::json::json_pointer(is_processor ? pointer.substr(10) : pointer)] =
+      nlohmann::json::parse(odd.value);
+  std::ofstream(path) << settings.dump();
+  const auto file = vision::open_tower_of(folder);
+  if (!file) return file.error().message;
+  const auto spec = vision::read_vision(**file, expected_of(odd.golden).at("width"));
+  return spec ? "it is read" : spec.error().message;
+}
+
+TEST(Settings, that_are_not_known_are_refused_by_name) {
+  for (const OddSetting& odd : kOddSettings) {
+    const std::string message = message_of(odd);
+    EXPECT_NE(message.find(odd.named), std::string::npos) << odd.pointer << ": " << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
 }  // namespace
 }  // namespace candor::testing

@@ -53,8 +53,15 @@ void write_hub_prediction(const ArchSpec& spec, nlohmann::ordered_json& config) 
   config["num_nextn_predict_layers"] = spec.n_prediction_blocks;
 }
 constexpr HubRename kHubPredictionNames[] = {{"model.mtp_layers.*.", "model.layers.*."}};
+constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
+                                        "model.multi_modal_projector."};
+constexpr HubOuter kOuter[] = {{"internvl", kImages, "images"}};
 constexpr HubForm kHub[] = {
-    {"qwen2", "Qwen2ForCausalLM", "silu", kHubTensors},
+    {.model_type = "qwen2",
+     .architecture = "Qwen2ForCausalLM",
+     .activation = "silu",
+     .tensors = kHubTensors,
+     .outer = kOuter},
     {.model_type = "mimo",
      .architecture = "Qwen2ForCausalLM",
      .activation = "silu",

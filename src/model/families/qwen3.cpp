@@ -19,10 +19,14 @@ constexpr auto kMoeModelTensors = join(kShared, kGatedFfnTensors, kMoeTensors, k
 constexpr auto kHubShared = join(kHubStem, kHubPreNorm, kHubAttn, kHubQkNorm, kHubAttnBiases);
 constexpr auto kHubDenseTensors = join(kHubShared, kHubGatedFfn);
 constexpr auto kHubMoeTensors = join(kHubShared, kHubGatedFfn, kHubExperts);
+constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
+                                        "model.multi_modal_projector."};
+constexpr HubOuter kOuter[] = {{"internvl", kImages, "images"}};
 constexpr HubForm kDenseHub[] = {{.model_type = "qwen3",
                                   .architecture = "Qwen3ForCausalLM",
                                   .activation = "silu",
                                   .tensors = kHubDenseTensors,
+                                  .outer = kOuter,
                                   .flags = kAttnBiasFlag}};
 constexpr HubForm kMoeHub[] = {{.model_type = "qwen3_moe",
                                 .architecture = "Qwen3MoeForCausalLM",
