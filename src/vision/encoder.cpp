@@ -213,7 +213,8 @@ Result<uint64_t> planned_bytes(const formats::ModelFile& file, const VisionSpec&
   }
   const auto block = static_cast<uint64_t>(backend.kv_block_bytes(model::kv_layout(spec.tower, kKvType)));
   const int32_t n_rows = usual_rows(spec);
-  return total + file.copy_bytes() + block * static_cast<uint64_t>(n_blocks_of(n_rows)) + backend.arena_bytes(arena_of(spec, n_rows));
+  return total + file.copy_bytes() + block * static_cast<uint64_t>(n_blocks_of(n_rows)) +
+         backend.arena_bytes(arena_of(spec, n_rows));
 }
 
 Encoder::Encoder(VisionSpec spec, std::unique_ptr<backend::Backend> backend)
