@@ -42,7 +42,7 @@ def ask_with_image(url, picture):
     data = base64.b64encode(picture.read_bytes()).decode()
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
     text = {"type": "text", "text": "What is this?"}
-    asked = {"model": "pocket", "max_tokens": 8, "temperature": 0}
+    asked = {"model": "pocket", "max_tokens": 8, "extra_body": {"temperature": 0}}
     plain = client.messages.create(messages=[{"role": "user", "content": [image, text]}], **asked)
     bare = client.messages.create(messages=[{"role": "user", "content": [text]}], **asked)
     read = [message.usage.input_tokens + message.usage.cache_read_input_tokens for message in (plain, bare)]

@@ -141,7 +141,6 @@ class images : public ::testing::Test {
   static RunningOptions smolvlm(const std::filesystem::path& folder = vision_golden("smolvlm")) {
     RunningOptions options = Running::defaults();
     options.engine.model_path = folder;
-    options.engine.n_ctx = 1024;
     options.service.limits.model = "smolvlm";
     return options;
   }
@@ -328,8 +327,8 @@ TEST_F(images, that_are_none_are_refused_by_the_name_of_their_part) {
       {data_url(png, "application/pdf"), "is of type \"application/pdf\": expected an image"},
       {"file:///etc/passwd", "begins with \"file\": expected the image itself"},
       {"/etc/passwd", "begins with \"/etc/passwd\""},
-      {"http://127.0.0.1/a.png", "this server fetches no images"},
-      {"HTTPS://example.org/a.png", "this server fetches no images"},
+      {"http://127.0.0.1/a.png", "is an address, and this server fetches no images"},
+      {"HTTPS://example.org/a.png", "is an address, and this server fetches no images"},
       {data_url(png.substr(0, png.size() / 2)), "image 1: ", false},
       {data_url("no image at all"), "image 1: ", false},
       {data_url("%PDF-1.7 ..."), "image 1: ", false},

@@ -139,7 +139,8 @@ class MessageReader {
         read_result(block, results, parts);
       } else if (type == "text") {
         has_words = true;
-        parts.add_text(text_of(block, "text"));
+        std::string text = text_of(block, "text");
+        if (!text.empty()) parts.add_text(std::move(text));
       } else if (type == "image") {
         read_image(block, parts);
       } else {

@@ -30,8 +30,10 @@ struct Read {
 Read read(const std::string& body, const ModelForm& form = kTakesAll) {
   const Json json = Json::parse(body);
   Fields fields(json);
+  ApiLimits limits;
+  limits.takes_images = true;
   Read read;
-  if (auto chat = read_conversation(fields, form, {.takes_images = true}, read.warnings)) read.chat = std::move(*chat);
+  if (auto chat = read_conversation(fields, form, limits, read.warnings)) read.chat = std::move(*chat);
   for (const Message& message : read.chat.messages) read.messages.push_back(message.role + ": " + message.content);
   if (fields.fault()) read.fault = fields.fault()->message;
   return read;

@@ -86,13 +86,8 @@ class MessageReply final : public Reply {
 
  private:
   Json message_json() const {
-    return {{"id", head_.id},
-            {"type", "message"},
-            {"role", "assistant"},
-            {"model", head_.model},
-            {"content", Json::array()},
-            {"stop_reason", nullptr},
-            {"stop_sequence", nullptr}};
+    return {{"id", head_.id},           {"type", "message"},      {"role", "assistant"},     {"model", head_.model},
+            {"content", Json::array()}, {"stop_reason", nullptr}, {"stop_sequence", nullptr}};
   }
 
   static Json usage_json(int64_t n_prompt, int64_t n_cached, int64_t n_output) {
@@ -141,8 +136,7 @@ class MessageReply final : public Reply {
 
   void add_call(text::OutputPiece& piece, const Emit& emit) {
     close_block(emit);
-    if (head_.only_one_call && n_calls_ > 0)
-      return head_.warnings.push_back(left_out_call(piece.name));
+    if (head_.only_one_call && n_calls_ > 0) return head_.warnings.push_back(left_out_call(piece.name));
     const std::string id = fmt::format("toolu_{}_{}", head_.number, n_calls_++);
     open_block(piece.kind, {{"type", "tool_use"}, {"id", id}, {"name", piece.name}, {"input", Json::object()}}, emit);
     text_ = std::move(piece.text);
@@ -154,8 +148,7 @@ class MessageReply final : public Reply {
     open_ = kind;
     text_.clear();
     block_ = std::move(block);
-    if (head_.is_stream)
-      emit({{"type", "content_block_start"}, {"index", n_blocks_}, {"content_block", block_}});
+    if (head_.is_stream) emit({{"type", "content_block_start"}, {"index", n_blocks_}, {"content_block", block_}});
   }
 
   void tell_delta(Json delta, const Emit& emit) const {

@@ -79,8 +79,8 @@ class ToolReader {
 void force(Fields& fields, const Json& tools, const std::optional<std::string>& name, const ToolReader& reader,
            ApiRequest& result) {
   if (name && reader.is_elsewhere(*name))
-    return fields.refuse("tool_choice", fmt::format("tool_choice.name is {}, a tool that does not run here",
-                                                    shown(Json(*name))));
+    return fields.refuse("tool_choice",
+                         fmt::format("tool_choice.name is {}, a tool that does not run here", shown(Json(*name))));
   if (tools.empty()) return fields.refuse("tool_choice", "tool_choice asks for a call, and there are no tools");
   result.has_tools = true;
   if (!force_call(tools, name, result))
@@ -106,8 +106,8 @@ void read_tools(Fields& fields, ChatPrompt& chat, ApiRequest& result) {
     } else if (type == "tool") {
       return fields.refuse("tool_choice", "tool_choice.name is missing, expected the name of a tool");
     } else if (type != "auto") {
-      return fields.refuse("tool_choice", fmt::format("tool_choice.type is {}, expected auto, any, tool or none",
-                                                      shown(Json(type))));
+      return fields.refuse("tool_choice",
+                           fmt::format("tool_choice.type is {}, expected auto, any, tool or none", shown(Json(type))));
     }
   }
   if (result.has_tools && !fields.fault()) chat.tools_json = to_text(tools);
