@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 #include <optional>
 #include <variant>
 
@@ -246,29 +247,23 @@ Result<void> read_rope_axes(const Hparams& hparams, bool are_interleaved, backen
   const std::string key = hparams.key("rope.dimension_sections");
   CANDOR_ASSIGN(const std::vector<int64_t>* sections, formats::meta_ints(hparams.file(), key));
   if (sections == nullptr) return {};
-  const auto n_pairs = static_cast<int64_t>(rope.n_dims / 2);
   constexpr size_t kAxes = 3;
-  int64_t total = 0;
-  for (size_t i = 0; i < sections->size(); ++i) {
-    const int64_t n = (*sections)[i];
-    if (n < 0 || n > n_pairs || (i >= kAxes && n != 0)) total = -1;
-    if (total >= 0) total += n;
+  const auto n_pairs = static_cast<int64_t>(rope.n_dims / 2);
+  const auto is_count = [](int64_t n) { return n >= 0 && n <= kMaxWidth; };
+  const bool are_counts = sections->size() >= kAxes && std::ranges::all_of(*sections, is_count);
+  if (!are_counts || (!are_interleaved && std::accumulate(sections->begin(), sections->end(), int64_t{0}) != n_pairs)) {
+    return fail(
+        ErrorKind::kInvalidInput,
+        fmt::format("metadata key \"{}\": expected the numbers of pairs that turn by time, height and width, of "
+                    "{} in all",
+                    key, n_pairs));
   }
-  if (sections->size() < kAxes || total != n_pairs) {
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("metadata key \"{}\": expected three numbers (time, height, width) "
-                            "that are {} together",
-                            key, n_pairs));
-  }
+  const int64_t n_time = (*sections)[0];
   for (int64_t pair = 0; pair < n_pairs; ++pair) {
-    const auto turn = static_cast<size_t>(pair % 3);
-    uint8_t axis = 0;
-    if (are_interleaved) {
-      axis = turn > 0 && pair < 3 * (*sections)[turn] ? static_cast<uint8_t>(turn) : uint8_t{0};
-    } else {
-      axis = pair < (*sections)[0] ? uint8_t{0} : pair < (*sections)[0] + (*sections)[1] ? uint8_t{1} : uint8_t{2};
-    }
-    rope.axes.push_back(axis);
+    const int64_t turn = pair % 3;
+    const bool is_by_turns = turn > 0 && pair < 3 * (*sections)[static_cast<size_t>(turn)];
+    const int64_t in_order = pair < n_time ? 0 : pair < n_time + (*sections)[1] ? 1 : 2;
+    rope.axes.push_back(static_cast<uint8_t>(are_interleaved ? (is_by_turns ? turn : 0) : in_order));
   }
   return {};
 }

@@ -119,7 +119,7 @@ std::string missing_of(const model::HubForm& form) {
   return fmt::format("{}{}{}", text, text.empty() ? "" : ", ", form.not_computed);
 }
 
-// Of encoders: tests/encoders.
+// Of encoders: tests/encoders. Of texts that come with images alone: tests/vision.
 fs::path golden_of(const model::Family& family, const model::HubForm& form) {
   constexpr std::pair<std::string_view, const char*> kEncoders[] = {{"bert", "bert"},
                                                                     {"roberta", "roberta_pairs"},
@@ -141,6 +141,9 @@ fs::path golden_of(const model::Family& family, const model::HubForm& form) {
   const auto* encoder = std::ranges::find(kEncoders, form.model_type, [](const auto& row) { return row.first; });
   if (encoder != std::end(kEncoders)) return project_file(std::string("tests/encoders/goldens/") + encoder->second);
   if (family.name == "gemma-embedding") return project_file("tests/encoders/goldens/gemma_embedding");
+  const fs::path with_images = goldens().parent_path() / "vision_goldens";
+  if (form.model_type == "qwen2_5_vl_text") return with_images / "qwen2_5_vl";
+  if (form.model_type == "qwen3_vl_text") return with_images / "qwen3vl";
   std::string golden(form.model_type);
   if (golden == "qwen3_moe") golden = "qwen3moe";
   if (golden == "gemma3_text") golden = "gemma3";

@@ -109,7 +109,7 @@ constexpr HubForm kVaultHub[] = {
 };
 constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
                                         "model.multi_modal_projector."};
-constexpr HubOuter kGemma3Outer[] = {{"gemma3", kImages, "images"}};
+constexpr HubOuter kGemma3Outer[] = {{"gemma3", kImages, ""}};
 constexpr HubForm kGemma3Hub[] = {
     {.model_type = "gemma3_text",
      .architecture = "Gemma3ForCausalLM",

@@ -55,7 +55,7 @@ void write_hub_prediction(const ArchSpec& spec, nlohmann::ordered_json& config) 
 constexpr HubRename kHubPredictionNames[] = {{"model.mtp_layers.*.", "model.layers.*."}};
 constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
                                         "model.multi_modal_projector."};
-constexpr HubOuter kOuter[] = {{"internvl", kImages, "images"}};
+constexpr HubOuter kOuter[] = {{"internvl", kImages, ""}};
 constexpr HubForm kHub[] = {
     {.model_type = "qwen2",
      .architecture = "Qwen2ForCausalLM",
@@ -71,8 +71,8 @@ constexpr HubForm kHub[] = {
      .prediction = kHubPredictionNames},
 };
 
-constexpr std::string_view kImages[] = {"visual.", "model.visual."};
-constexpr HubOuter kVlOuter[] = {{"qwen2_5_vl", kImages, "images"}};
+constexpr std::string_view kVlImages[] = {"visual.", "model.visual."};
+constexpr HubOuter kVlOuter[] = {{.model_type = "qwen2_5_vl", .left_out = kVlImages, .media = "", .may_be_flat = true}};
 constexpr HubForm kVlHub[] = {{.model_type = "qwen2_5_vl_text",
                                .architecture = "Qwen2_5_VLTextModel",
                                .activation = "silu",

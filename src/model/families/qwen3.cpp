@@ -21,7 +21,7 @@ constexpr auto kHubDenseTensors = join(kHubShared, kHubGatedFfn);
 constexpr auto kHubMoeTensors = join(kHubShared, kHubGatedFfn, kHubExperts);
 constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
                                         "model.multi_modal_projector."};
-constexpr HubOuter kOuter[] = {{"internvl", kImages, "images"}};
+constexpr HubOuter kOuter[] = {{"internvl", kImages, ""}};
 constexpr HubForm kDenseHub[] = {{.model_type = "qwen3",
                                   .architecture = "Qwen3ForCausalLM",
                                   .activation = "silu",
@@ -42,13 +42,8 @@ Result<void> read_vl_hub(const HubConfig& config, std::string_view prefix, forma
   metadata.add(std::string(prefix) + ".n_deepstack_layers", n_deep);
   return {};
 }
-Result<void> read_vl_moe_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
-  CANDOR_TRY(read_vl_hub(config, prefix, metadata));
-  return read_hub_dense_blocks(config, prefix, metadata);
-}
-constexpr std::string_view kImages[] = {"model.visual."};
-constexpr HubOuter kVlOuter[] = {{"qwen3_vl", kImages, "images"}};
-constexpr HubOuter kVlMoeOuter[] = {{"qwen3_vl_moe", kImages, "images"}};
+constexpr std::string_view kVlImages[] = {"model.visual."};
+constexpr HubOuter kVlOuter[] = {{"qwen3_vl", kVlImages, ""}};
 constexpr HubForm kVlHub[] = {{.model_type = "qwen3_vl_text",
                                .architecture = "Qwen3VLTextModel",
                                .activation = "silu",
@@ -57,14 +52,6 @@ constexpr HubForm kVlHub[] = {{.model_type = "qwen3_vl_text",
                                .suits = suits_none,
                                .outer = kVlOuter,
                                .flags = kAttnBiasFlag}};
-constexpr HubForm kVlMoeHub[] = {{.model_type = "qwen3_vl_moe_text",
-                                  .architecture = "Qwen3VLMoeTextModel",
-                                  .activation = "silu",
-                                  .tensors = kHubMoeTensors,
-                                  .read = read_vl_moe_hub,
-                                  .suits = suits_none,
-                                  .outer = kVlMoeOuter,
-                                  .flags = kAttnBiasFlag}};
 
 Result<ArchSpec> read_shared(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
@@ -92,8 +79,8 @@ Result<ArchSpec> read_vl(const formats::ModelFile& file) {
   return add_images(hparams, std::move(spec));
 }
 
-Result<ArchSpec> read_experts_named(const formats::ModelFile& file, std::string_view name) {
-  const Hparams hparams(file, name);
+Result<ArchSpec> read_experts(const formats::ModelFile& file) {
+  const Hparams hparams(file, "qwen3moe");
   CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams));
   CANDOR_ASSIGN(const backend::MoeSpec moe, read_moe(hparams));
   CANDOR_ASSIGN(const int32_t ffn_dim, hparams.require_int("expert_feed_forward_length", {1, kMaxWidth}));
@@ -104,15 +91,6 @@ Result<ArchSpec> read_experts_named(const formats::ModelFile& file, std::string_
     spec.blocks[layer].ffn.moe = moe;
   }
   return spec;
-}
-
-Result<ArchSpec> read_experts(const formats::ModelFile& file) {
-  return read_experts_named(file, "qwen3moe");
-}
-
-Result<ArchSpec> read_vl_experts(const formats::ModelFile& file) {
-  CANDOR_ASSIGN(ArchSpec spec, read_experts_named(file, "qwen3vlmoe"));
-  return add_images(Hparams(file, "qwen3vlmoe"), std::move(spec));
 }
 
 }  // namespace
@@ -131,11 +109,6 @@ Family qwen3moe_family() {
 Family qwen3vl_family() {
   using namespace qwen3;
   return {"qwen3vl", read_vl, kDenseTensors, {}, kVlHub};
-}
-
-Family qwen3vlmoe_family() {
-  using namespace qwen3;
-  return {"qwen3vlmoe", read_vl_experts, kMoeModelTensors, {}, kVlMoeHub};
 }
 
 }  // namespace candor::model

@@ -143,8 +143,8 @@ void write_hub_next(const ArchSpec& spec, nlohmann::ordered_json& config) {
   write_hub_dense_blocks(spec, config);
 }
 constexpr std::string_view kImages[] = {"model.visual."};
-constexpr HubOuter kDenseOuter[] = {{"qwen3_5", kImages, "images"}};
-constexpr HubOuter kSparseOuter[] = {{"qwen3_5_moe", kImages, "images"}};
+constexpr HubOuter kDenseOuter[] = {{"qwen3_5", kImages, ""}};
+constexpr HubOuter kSparseOuter[] = {{"qwen3_5_moe", kImages, ""}};
 
 constexpr HubForm kDenseHub[] = {{.model_type = "qwen3_5_text",
                                   .architecture = "Qwen3_5ForCausalLM",

@@ -115,6 +115,7 @@ struct HubOuter {
   std::span<const std::string_view> left_out;  // how the names of other tensors begin
   std::string_view media;                      // what they are for: "images, audio"
   std::string_view text_type = {};             // of text_config, where it isn't the form's
+  bool may_be_flat = false;                    // the text's keys may stand beside the others, without "text_config"
 };
 
 // Of a block for multi-token prediction that is named apart (hub_prediction.h): the checkpoint's name, in which "*" is
