@@ -111,7 +111,7 @@ TEST(public_files, of_one_request_share_their_bytes) {
 TEST(public_files, that_do_not_come_in_time_are_given_up) {
   PublicFileRules rules = open_rules();
   rules.at_most = std::chrono::milliseconds(200);
-  ScriptedServer silent({{"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 5\r\n\r\nab"}});
+  ScriptedServer silent({{"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 5\r\n\r\nab"}, {}});
   EXPECT_NE(fetched(silent.url("/"), rules).find("not there within 0.2 s"), std::string::npos);
 }
 
