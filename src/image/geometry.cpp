@@ -84,6 +84,43 @@ Result<Size> smart_size(Size image, const SmartSize& layout, int32_t patch_side)
   return Size{.height = to_side(new_height), .width = to_side(new_width)};
 }
 
+Result<Size> smart_whole(Size image, const SmartSize& layout, int32_t patch_side) {
+  const double height = image.height, width = image.width;
+  const double factor = static_cast<double>(patch_side) * layout.merge;
+  const auto most = static_cast<double>(layout.max_pixels);
+  const auto least = static_cast<double>(layout.min_pixels);
+  double new_height = std::max(factor, std::nearbyint(height / factor) * factor);
+  double new_width = std::max(factor, std::nearbyint(width / factor) * factor);
+  if (new_height * new_width > most) {
+    const double beta = std::sqrt(height * width / most);
+    new_height = std::max(factor, std::floor(height / beta / factor) * factor);
+    new_width = std::max(factor, std::floor(width / beta / factor) * factor);
+  } else if (new_height * new_width < least) {
+    const double beta = std::sqrt(least / (height * width));
+    new_height = std::ceil(height * beta / factor) * factor;
+    new_width = std::ceil(width * beta / factor) * factor;
+  }
+  if (new_height * new_width > most) {
+    return fail(
+        ErrorKind::kInvalidInput,
+        fmt::format("an image of {} x {} pixels: one side is too many times the other for {} pixels in squares of "
+                    "{}; use another image",
+                    image.width, image.height, layout.max_pixels, factor));
+  }
+  return Size{.height = to_side(new_height), .width = to_side(new_width)};
+}
+
+Size smart_grid(Size image, const SmartTiles& layout, int32_t patch_side) {
+  const double step = static_cast<double>(patch_side) * layout.whole.merge;
+  const auto rounded = [&](int32_t side) {
+    return std::max(static_cast<double>(patch_side), std::nearbyint(side / step) * step);
+  };
+  const double most = static_cast<double>(layout.whole.max_pixels) * layout.tolerance;
+  const bool is_large = rounded(image.height) * rounded(image.width) > most;
+  if (!is_large || (layout.min_tiles == 1 && layout.max_tiles == 1)) return {.height = 1, .width = 1};
+  return shaped_grid(image, {{layout.tile_side, layout.tile_side}, layout.min_tiles, layout.max_tiles});
+}
+
 Size within_bound(Size image, const LongestEdge& layout, int32_t patch_side) {
   double height = image.height, width = image.width;
   const double ratio = std::max(height / layout.bound.height, width / layout.bound.width);

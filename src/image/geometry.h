@@ -21,6 +21,11 @@ Size in_tiles(Size image, int32_t side);
 // Qwen's smart_resize. kInvalidInput where one side is more than 200 times the other.
 Result<Size> smart_size(Size image, const SmartSize& layout, int32_t patch_side);
 
+// LFM2-VL: kInvalidInput where one side is so many times the other that bounds and multiples contradict each other.
+Result<Size> smart_whole(Size image, const SmartSize& layout, int32_t patch_side);
+// Whether tiles are made, and in which grid.
+Size smart_grid(Size image, const SmartTiles& layout, int32_t patch_side);
+
 // Pixtral.
 Size within_bound(Size image, const LongestEdge& layout, int32_t patch_side);
 

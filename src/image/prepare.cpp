@@ -62,7 +62,7 @@ class Preparation {
     CANDOR_ASSIGN(Image resized, resize(image_, first, recipe_.filter));
     if (!layout.is_split) return add_whole(resized, side);
     CANDOR_ASSIGN(resized, resize(resized, in_tiles(first, layout.tile_side), recipe_.filter));
-    return add_grid(resized, side, resized);
+    return add_grid(resized, side, resized, side);
   }
 
   Result<void> lay_out(const SmartSize& layout) {
@@ -79,11 +79,22 @@ class Preparation {
     const Size size{.height = grid.height * layout.tile.height, .width = grid.width * layout.tile.width};
     CANDOR_TRY(check_tiles(size));
     CANDOR_ASSIGN(const Image resized, resize(image_, size, recipe_.filter));
-    return add_grid(resized, layout.tile, image_);
+    return add_grid(resized, layout.tile, image_, layout.tile);
   }
 
-  // The tiles of an image that they divide, and `whole` in the size of one behind them; one tile is the whole.
-  Result<void> add_grid(const Image& resized, Size tile, View whole) {
+  Result<void> lay_out(const SmartTiles& layout) {
+    const Size grid = smart_grid(original(), layout, recipe_.patch_side);
+    CANDOR_ASSIGN(const Size whole, smart_whole(original(), layout.whole, recipe_.patch_side));
+    if (grid.height * grid.width == 1) return add_whole(image_, whole);
+    const Size tile{.height = layout.tile_side, .width = layout.tile_side};
+    const Size size{.height = grid.height * tile.height, .width = grid.width * tile.width};
+    CANDOR_TRY(check_tiles(size));
+    CANDOR_ASSIGN(const Image resized, resize(image_, size, recipe_.filter));
+    return add_grid(resized, tile, image_, whole);
+  }
+
+  // The tiles of an image that they divide, and `whole` in a size of its own behind them; one tile is the whole.
+  Result<void> add_grid(const Image& resized, Size tile, View whole, Size whole_size) {
     const Size grid{.height = resized.height / tile.height, .width = resized.width / tile.width};
     const int64_t n_tiles = int64_t{grid.height} * grid.width;
     if (n_tiles == 1) return add_only(resized);
@@ -100,7 +111,7 @@ class Preparation {
         CANDOR_TRY(add(part));
       }
     }
-    CANDOR_ASSIGN(const Image last, resize(whole, tile, recipe_.filter));
+    CANDOR_ASSIGN(const Image last, resize(whole, whole_size, recipe_.filter));
     prepared_.whole_tile = static_cast<int32_t>(prepared_.tiles.size());
     return add(last);
   }

@@ -108,6 +108,7 @@ TEST(prepare, shapes_and_sizes_that_a_recipe_cannot_take_are_errors_of_one_line)
     return prepared ? std::string("an image") : prepared.error().message;
   };
   EXPECT_NE(message(picture(201, 1), SmartSize{}).find("one side may be 200 times the other"), std::string::npos);
+  EXPECT_NE(message(picture(20000, 1), SmartTiles{}).find("too many times the other"), std::string::npos);
   EXPECT_NE(message(picture(30, 20), FixedSize{{13, 40}}).find("becomes 40 x 13, less than a patch of 14"),
             std::string::npos);
   EXPECT_NE(message(picture(30, 20), FixedSize{{6000, 6000}}).find("becomes more than 33554432"), std::string::npos);

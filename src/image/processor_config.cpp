@@ -24,6 +24,7 @@ constexpr Triple kClipDeviation = {0.26862954, 0.26130258, 0.27577711};
 constexpr Triple kHalves = {0.5, 0.5, 0.5};
 constexpr int64_t kMostTiles = 64;
 constexpr int64_t kMostMerge = 16;
+constexpr int64_t kMostTokens = 1 << 14;  // of one tile
 
 struct Processor {
   std::string_view name;  // without "ImageProcessor"
@@ -46,6 +47,10 @@ constexpr std::string_view kTileKeys[] = {"max_image_size", "do_image_splitting"
 // Frames of a video: the reader of the weights joins the two halves of the first weight for an image.
 constexpr std::string_view kSmartKeys[] = {"min_pixels", "max_pixels", "merge_size", "temporal_patch_size"};
 constexpr std::string_view kShapedKeys[] = {"crop_to_patches", "min_patches", "max_patches"};
+constexpr std::string_view kSmartTileKeys[] = {"downsample_factor", "do_image_splitting",   "min_tiles",
+                                               "max_tiles",         "use_thumbnail",        "min_image_tokens",
+                                               "max_image_tokens",  "max_num_patches",      "encoder_patch_size",
+                                               "tile_size",         "max_pixels_tolerance", "return_row_col_info"};
 constexpr std::string_view kScanKeys[] = {"do_pan_and_scan", "pan_and_scan_min_crop_size", "pan_and_scan_max_num_crops",
                                           "pan_and_scan_min_ratio_to_activate"};
 
@@ -179,6 +184,41 @@ Result<Layout> read_got(const Keys& keys, const TowerSides&) {
   return Layout(ShapedTiles{size, static_cast<int32_t>(min_tiles), static_cast<int32_t>(max_tiles)});
 }
 
+// "size" has no effect, and "do_pad" is for images of one batch.
+Result<Layout> read_lfm(const Keys& keys, const TowerSides& tower) {
+  CANDOR_TRY(refuse_flag(keys, "do_center_crop"));
+  const SmartTiles usual;
+  SmartTiles layout;
+  CANDOR_ASSIGN(const int64_t patch, keys.integer("encoder_patch_size", 16, kMostSide));
+  if (patch != tower.patch) {
+    return keys.unsupported("encoder_patch_size", fmt::format("the vision tower has patches of {}", tower.patch));
+  }
+  CANDOR_ASSIGN(const int64_t merge, keys.integer("downsample_factor", 2, kMostMerge));
+  if (merge != tower.merge) {
+    return keys.unsupported("downsample_factor", fmt::format("{}, but the vision tower merges {}", merge, tower.merge));
+  }
+  layout.whole.merge = static_cast<int32_t>(merge);
+  CANDOR_ASSIGN(const int64_t least, keys.integer("min_image_tokens", 64, kMostTokens));
+  CANDOR_ASSIGN(const int64_t most, keys.integer("max_image_tokens", 256, kMostTokens));
+  layout.whole.min_pixels = least * patch * patch * merge * merge;
+  layout.whole.max_pixels = most * patch * patch * merge * merge;
+  CANDOR_ASSIGN(const int64_t side, keys.integer("tile_size", usual.tile_side, kMostSide));
+  if (side % (patch * merge) != 0) {
+    return keys.unsupported("tile_size", fmt::format("{} is no multiple of {}", side, patch * merge));
+  }
+  layout.tile_side = static_cast<int32_t>(side);
+  CANDOR_ASSIGN(const int64_t min_tiles, keys.integer("min_tiles", usual.min_tiles, kMostTiles));
+  CANDOR_ASSIGN(const int64_t max_tiles, keys.integer("max_tiles", usual.max_tiles, kMostTiles));
+  if (min_tiles > max_tiles) return keys.unsupported("min_tiles", "it is more than \"max_tiles\"");
+  CANDOR_ASSIGN(layout.tolerance, keys.positive("max_pixels_tolerance", usual.tolerance));
+  CANDOR_ASSIGN(const bool has_whole, keys.flag("use_thumbnail", true));
+  if (!has_whole) return keys.unsupported("use_thumbnail", "false is not supported");
+  CANDOR_ASSIGN(const bool is_split, keys.flag("do_image_splitting", true));
+  layout.min_tiles = is_split ? static_cast<int32_t>(min_tiles) : 1;
+  layout.max_tiles = is_split ? static_cast<int32_t>(max_tiles) : 1;
+  return Layout(layout);
+}
+
 constexpr Processor kProcessors[] = {
     {"CLIP", Filter::kBicubic, kClipMean, kClipDeviation, read_clip, {}},
     {"Llava", Filter::kBicubic, kClipMean, kClipDeviation, read_clip, {}},
@@ -188,6 +228,7 @@ constexpr Processor kProcessors[] = {
     {"SmolVLM", Filter::kLanczos3, kHalves, kHalves, read_idefics, kTileKeys},
     {"Qwen2VL", Filter::kBicubic, kClipMean, kClipDeviation, read_qwen, kSmartKeys},
     {"Pixtral", Filter::kBicubic, kClipMean, kClipDeviation, read_pixtral, {}},
+    {"Lfm2Vl", Filter::kBilinear, kHalves, kHalves, read_lfm, kSmartTileKeys},
     {"GotOcr2", Filter::kBicubic, kClipMean, kClipDeviation, read_got, kShapedKeys},
 };
 

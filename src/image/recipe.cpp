@@ -43,6 +43,12 @@ std::string words(const ShapedTiles& layout) {
   return fmt::format("{} to {} tiles of {} and the whole", layout.min_tiles, layout.max_tiles, words(layout.tile));
 }
 
+std::string words(const SmartTiles& layout) {
+  return fmt::format("{}; from {} times the most on {} to {} tiles of {} and the whole", words(layout.whole),
+                     layout.tolerance, layout.min_tiles, layout.max_tiles,
+                     words(Size{layout.tile_side, layout.tile_side}));
+}
+
 std::string words(const Normalisation& normalisation) {
   const auto& [mean_r, mean_g, mean_b] = normalisation.mean;
   const auto& [dev_r, dev_g, dev_b] = normalisation.deviation;

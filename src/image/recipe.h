@@ -69,7 +69,20 @@ struct ShapedTiles {
   bool operator==(const ShapedTiles&) const = default;
 };
 
-using Layout = std::variant<FixedSize, PanAndScan, ShortestEdge, SquareTiles, SmartSize, LongestEdge, ShapedTiles>;
+// LFM2-VL: sides in multiples of patch * merge, the pixels within bounds. What has more than `tolerance` times as many
+// as they allow becomes as many tiles as make the nearest shape, row by row, and the whole image within the bounds
+// behind them.
+struct SmartTiles {
+  SmartSize whole{.min_pixels = 64 * 32 * 32, .max_pixels = 256 * 32 * 32};
+  int32_t tile_side = 512;
+  int32_t min_tiles = 2;  // 1 to 1: none
+  int32_t max_tiles = 10;
+  double tolerance = 2.0;
+  bool operator==(const SmartTiles&) const = default;
+};
+
+using Layout =
+    std::variant<FixedSize, PanAndScan, ShortestEdge, SquareTiles, SmartSize, LongestEdge, ShapedTiles, SmartTiles>;
 
 // A byte to a number, in f32, as torchvision's processors compute it. With both: (v - mean * n) / (std * n), where n is
 // 1 / rescale_factor, 255 as a rule, and the products are f32 before the byte is looked at. Mean and deviation alone:

@@ -36,6 +36,11 @@ std::vector<const RowLayersSpec*> layers_of(const VisionSpec& spec) {
   return all;
 }
 
+uint64_t position_bytes(const VisionSpec& spec) {
+  const auto side = spec.positions.table.empty() ? uint64_t{0} : static_cast<uint64_t>(spec.positions.side);
+  return side * side * static_cast<uint64_t>(spec.tower.dim) * sizeof(float);
+}
+
 model::Family tower_of(const VisionSpec& spec) {
   return tower_family(spec.tower.has_final_norm);
 }
@@ -213,7 +218,7 @@ Result<uint64_t> planned_bytes(const formats::ModelFile& file, const VisionSpec&
   }
   const auto block = static_cast<uint64_t>(backend.kv_block_bytes(model::kv_layout(spec.tower, kKvType)));
   const int32_t n_rows = usual_rows(spec);
-  return total + file.copy_bytes() + block * static_cast<uint64_t>(n_blocks_of(n_rows)) +
+  return total + file.copy_bytes() + position_bytes(spec) + block * static_cast<uint64_t>(n_blocks_of(n_rows)) +
          backend.arena_bytes(arena_of(spec, n_rows));
 }
 
@@ -259,6 +264,12 @@ size_t Encoder::n_bytes() const {
   return total;
 }
 
+std::vector<float> Encoder::own_positions(const image::Tile& tile) const {
+  const int32_t side = spec_.positions.side;
+  if (spec_.positions.is_filtered) return resize_positions(positions_, side, tile.rows, tile.cols);
+  return stretch(positions_, side, tile.rows, tile.cols, spec_.tower.dim);
+}
+
 std::vector<float> Encoder::enter(const image::Tile& tile, std::span<const int32_t> order) {
   const int32_t n_lead = spec_.n_lead_rows;
   const int32_t n = n_lead + tile.rows * tile.cols;
@@ -266,7 +277,7 @@ std::vector<float> Encoder::enter(const image::Tile& tile, std::span<const int32
   inputs.insert(inputs.end(), tile.patches.begin(), tile.patches.end());
   const backend::RowsView entered = entry_.run(inputs, n, *backend_, *kv_);
   std::vector<float> added;
-  if (!positions_.empty()) added = stretch(positions_, spec_.positions.side, tile.rows, tile.cols, spec_.tower.dim);
+  if (!positions_.empty()) added = own_positions(tile);
   std::vector<float> vectors;
   vectors.reserve(static_cast<size_t>(n) * static_cast<size_t>(entered.n_cols));
   for (int32_t i = 0; i < n_lead; ++i) vectors.insert(vectors.end(), entered.row(i).begin(), entered.row(i).end());
@@ -398,6 +409,58 @@ std::vector<float> regroup(const Regroup& how, std::span<const float> grid, int3
     }
   }
   return out;
+}
+
+namespace {
+
+// The places of a line of n_in that one of n_out is made of, and their shares.
+struct LineTaps {
+  int32_t first = 0;
+  std::vector<double> shares{};
+};
+
+std::vector<LineTaps> taps_of(int32_t n_in, int32_t n_out) {
+  const double scale = static_cast<double>(n_in) / n_out;
+  const double support = std::max(scale, 1.0);
+  std::vector<LineTaps> line(static_cast<size_t>(n_out));
+  for (int32_t at = 0; at < n_out; ++at) {
+    LineTaps& taps = line[static_cast<size_t>(at)];
+    const double centre = (at + 0.5) * scale - 0.5;
+    taps.first = std::max(static_cast<int32_t>(std::ceil(centre - support)), 0);
+    double sum = 0.0;
+    for (int32_t i = taps.first; i < n_in && i <= centre + support; ++i) {
+      taps.shares.push_back(std::max(1.0 - std::fabs(i - centre) / support, 0.0));
+      sum += taps.shares.back();
+    }
+    for (double& share : taps.shares) share /= sum;
+  }
+  return line;
+}
+
+}  // namespace
+
+std::vector<float> resize_positions(std::span<const float> table, int32_t side, int32_t rows, int32_t cols) {
+  const size_t dim = table.size() / (static_cast<size_t>(side) * static_cast<size_t>(side));
+  const std::vector<LineTaps> across = taps_of(side, cols);
+  std::vector<float> resized;
+  resized.reserve(static_cast<size_t>(rows) * static_cast<size_t>(cols) * dim);
+  const size_t line = static_cast<size_t>(side) * dim;
+  for (const LineTaps& down : taps_of(side, rows)) {
+    std::vector<double> row(line);
+    for (size_t i = 0; i < down.shares.size(); ++i) {
+      const float* from = table.data() + (static_cast<size_t>(down.first) + i) * line;
+      for (size_t j = 0; j < line; ++j) row[j] += down.shares[i] * from[j];
+    }
+    for (const LineTaps& taps : across) {
+      std::vector<double> sums(dim);
+      for (size_t i = 0; i < taps.shares.size(); ++i) {
+        const double* from = row.data() + (static_cast<size_t>(taps.first) + i) * dim;
+        for (size_t d = 0; d < dim; ++d) sums[d] += taps.shares[i] * from[d];
+      }
+      for (const double sum : sums) resized.push_back(static_cast<float>(sum));
+    }
+  }
+  return resized;
 }
 
 int32_t most_rows(const VisionSpec& spec) {

@@ -50,6 +50,7 @@ class Encoder {
   Result<void> make_room(int32_t n_patches, int32_t n_blocks);
   // The rows behind each of the taps' blocks, then those behind the last norm.
   std::vector<std::vector<float>> run_tower(const image::Tile& tile);
+  std::vector<float> own_positions(const image::Tile& tile) const;
   // What the first block reads, patches in that order.
   std::vector<float> enter(const image::Tile& tile, std::span<const int32_t> order);
 
@@ -59,7 +60,7 @@ class Encoder {
   RowLayers entry_;
   RowLayers projector_;
   std::vector<RowLayers> taps_;
-  std::vector<float> positions_;  // [side * side, D] of VisionSpec::positions
+  std::vector<float> positions_;  // [side * side, D] of GridPositions
   std::unique_ptr<backend::KvStore> kv_;
   int32_t n_patches_ = 0;  // that there is room for
 };
@@ -71,6 +72,9 @@ std::vector<float> stretch(std::span<const float> table, int32_t side, int32_t r
 // Rows in a grid, [rows * cols, dim], as Regroup says. Sums of kAverage: row by row of the n x n, in f32, times 1 /
 // n^2.
 std::vector<float> regroup(const Regroup& how, std::span<const float> grid, int32_t rows, int32_t cols, int32_t dim);
+
+// table: [side * side, dim] of GridPositions; in the size of a tile, [rows * cols, dim].
+std::vector<float> resize_positions(std::span<const float> table, int32_t side, int32_t rows, int32_t cols);
 
 // The most rows that one tile gives.
 int32_t most_rows(const VisionSpec& spec);

@@ -10,8 +10,8 @@
 namespace candor::vision {
 
 std::span<const VisionFamily> families() {
-  static const std::array kFamilies = {idefics3_family(), gemma3_family(),   llava_family(),
-                                       internvl_family(), qwen25vl_family(), qwen3vl_family()};
+  static const std::array kFamilies = {idefics3_family(), gemma3_family(),   llava_family(),  internvl_family(),
+                                       lfm2_vl_family(),  qwen25vl_family(), qwen3vl_family()};
   return kFamilies;
 }
 

@@ -81,6 +81,7 @@ class TowerFile final : public formats::ModelFile {
   TensorView plus_one(const TensorView& tensor);
   TensorView sum_of_frames(const TensorView& tensor);
   TensorView widened(const TensorView& tensor);
+  TensorView channels_first(const TensorView& tensor);
   TensorView made(const TensorView& like, Shape shape, std::vector<float> values);
 
   std::deque<std::string> names_;
@@ -158,6 +159,22 @@ void TowerFile::join_frames() {
   std::erase_if(tensors_, [](const TensorView& tensor) { return tensor.name == kSecond; });
 }
 
+// [D, y * x * 3] to [D, 3 * y * x].
+TensorView TowerFile::channels_first(const TensorView& tensor) {
+  constexpr size_t kChannels = 3;
+  std::vector<float> there(static_cast<size_t>(tensor.shape.n_elements()));
+  decode_rows(tensor, there.data());
+  std::vector<float> here(there.size());
+  const auto n_cols = static_cast<size_t>(tensor.shape[1]);
+  const size_t n_pixels = n_cols / kChannels;
+  for (size_t row = 0; row < there.size(); row += n_cols) {
+    for (size_t i = 0; i < n_pixels * kChannels; ++i) {
+      here[row + i % kChannels * n_pixels + i / kChannels] = there[row + i];
+    }
+  }
+  return made(tensor, tensor.shape, std::move(here));
+}
+
 Result<void> TowerFile::fold(const VisionFamily& family) {
   Folds folds = family.folds;
   if (folds.quick_gelu) {
@@ -182,6 +199,9 @@ Result<void> TowerFile::add(TensorView tensor, std::string name, const VisionFam
   }
   tensor.shape = without_outer_ones(tensor.shape);
   if (tensor.name == family.transposed && tensor.shape.n_dims == 2) tensor = transposed(tensor);
+  if (is_of_folder && family.has_channels_last && tensor.name == kPatches && tensor.shape.n_dims == 2) {
+    tensor = channels_first(tensor);
+  }
   if (is_of_folder && tensor.name == family.gains_less_one) tensor = plus_one(tensor);
   if (is_of_folder && std::ranges::find(kWidened, tensor.name) != std::end(kWidened)) tensor = widened(tensor);
   tensors_.push_back(tensor);

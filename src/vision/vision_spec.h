@@ -33,18 +33,12 @@ struct Regroup {
 struct ImagePrompt {
   std::string_view mark{};
   std::span<const std::string_view> row_tokens{};  // the first that the vocabulary has is `row`
-  std::string (*expand)(const image::Prepared& prepared, std::string_view row, int32_t rows_of_tile) = nullptr;
+  std::string (*expand)(const image::Prepared& prepared, std::string_view row,
+                        std::span<const int32_t> rows_of_tiles) = nullptr;
   // Rows of an image see one another, also those that come later.
   bool is_seen_whole = false;
   // They stand at positions of a grid (Sequence::axes_of).
   bool is_grid = false;
-};
-
-// A square table of positions, side x side, that is stretched to a tile's grid: each patch gets the table's four
-// nearest rows by their distance, the corners falling on the corners (bilinear).
-struct StretchedPositions {
-  std::string_view table{};  // name of the tensor; empty: there is none
-  int32_t side = 0;
 };
 
 // What a block's rows give besides: regrouped, then through layers of their own, to the width of the text model, behind
@@ -61,15 +55,24 @@ struct Windows {
   bool operator==(const Windows&) const = default;
 };
 
+// A table of positions of side * side patches, which each tile has in its own size, added behind the entry. Where it is
+// filtered: by a bilinear filter, which widens where the table becomes smaller, as PyTorch's interpolate() with antialias.
+// Else each patch gets the table's four nearest rows by their distance, corners on corners. Without a table: none.
+struct GridPositions {
+  std::string_view table{};
+  int32_t side = 0;
+  bool is_filtered = false;
+};
+
 struct VisionSpec {
   std::string family{};
   image::Recipe recipe{};
   // Rows that stand before the patches in the tower (a class token): zeros come in for them, and what comes out is
   // dropped. The table of positions has rows for them.
   int32_t n_lead_rows = 0;
-  RowLayersSpec entry{};    // [3 * P * P] to [D]
+  RowLayersSpec entry{};  // [3 * P * P] to [D]
+  GridPositions positions{};
   model::ArchSpec tower{};  // blocks over the rows of one tile, all of which see one another
-  StretchedPositions positions{};
   Windows windows{};
   Regroup regroup{};
   RowLayersSpec projector{};    // to the width of the text model

@@ -241,15 +241,86 @@ def expand_internvl(text, pixels):
     return text.replace("<IMG_CONTEXT>", "<img>" + "<IMG_CONTEXT>" * 4 * len(pixels["pixel_values"]) + "</img>")
 
 
-MODELS = dict(smolvlm=smolvlm, gemma3=gemma3, llava=llava, internvl=internvl, internvl_rms=internvl_rms, qwen3vl=qwen3vl,
-              qwen3_5=qwen3_5, qwen2_5_vl=qwen2_5_vl)
+def lfm2_vl(folder):
+    """The sizes that llama.cpp's files have; its converter knows the names of three blocks and more."""
+    return lfm2_vl_of(folder, dict(encoder_patch_size=16), dict(num_patches=256, hidden_size=24, num_hidden_layers=3))
+
+
+def lfm2_vl_tiles(folder):
+    sizes = dict(encoder_patch_size=4, min_image_tokens=4, max_image_tokens=16, tile_size=32, max_tiles=4,
+                 max_pixels_tolerance=1.0)
+    return lfm2_vl_of(folder, sizes, dict(num_patches=36, hidden_size=48, num_hidden_layers=2),
+                      dict(projector_use_layernorm=False))
+
+
+def lfm2_vl_of(folder, sizes, vision, projector={}):
+    places = [f"<|img_row_{r}_col_{c}|>" for r in (1, 2) for c in (1, 2)]
+    ids = tokenizer(folder, ["<image>", "<|image_start|>", "<|image_end|>", "<|img_thumbnail|>", *places],
+                    template("<image>"))
+    text = dict(TEXT, model_type="lfm2", vocab_size=304, layer_types=["conv", "full_attention"], conv_L_cache=3,
+                block_auto_adjust_ff_dim=False)
+    vision = dict(model_type="siglip2_vision_model", intermediate_size=48, num_attention_heads=2,
+                  patch_size=sizes["encoder_patch_size"], vision_use_head=False, **vision)
+    config = tf.Lfm2VlConfig(text_config=text, vision_config=vision, projector_hidden_size=48, **projector,
+                             image_token_id=ids["<image>"], tie_word_embeddings=True)
+    with_own_vectors(tf.Lfm2VlForConditionalGeneration(config)).to(torch.bfloat16).save_pretrained(folder)
+    processor = dict(image_processor_type="Lfm2VlImageProcessor", image_mean=[0.5] * 3, image_std=[0.5] * 3, resample=2,
+                     do_resize=True, do_rescale=True, do_normalize=True, do_pad=True, rescale_factor=1 / 255, **sizes)
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor, indent=1) + "\n")
+    return tf.Lfm2VlForConditionalGeneration, ids["<image>"], lambda text, pixels: expand_lfm2_vl(folder, text)
+
+
+class Lfm2VlTokens:
+    image_token, image_start_token, image_end_token = "<image>", "<|image_start|>", "<|image_end|>"
+    image_thumbnail_token = "<|img_thumbnail|>"
+
+
+def lfm2_vl_grid(folder):
+    processor = tf.AutoImageProcessor.from_pretrained(folder)
+    found = processor([image()], return_tensors="pt", return_row_col_info=True)
+    return processor, found, int(found["image_rows"][0]), int(found["image_cols"][0]), [int(n) for n in found["image_sizes"][0]]
+
+
+def expand_lfm2_vl(folder, text):
+    processor, _, rows, cols, (height, width) = lfm2_vl_grid(folder)
+    step = processor.encoder_patch_size * processor.downsample_factor
+    tokens = tf.Lfm2VlProcessor._build_image_tokens(Lfm2VlTokens, rows, cols, (processor.tile_size // step) ** 2,
+                                                    (height // step) * (width // step), True, True)
+    return text.replace("<image>", tokens)
+
+
+def lfm2_vl_pixels(folder):
+    """As the library's processor, which knows torchvision alone, but resized by Pillow: a level more or less."""
+    processor, found, rows, cols, (height, width) = lfm2_vl_grid(folder)
+    side, patch = processor.tile_size, processor.encoder_patch_size
+    parts = [image().resize((width, height), Image.BILINEAR)]
+    if rows * cols > 1:
+        whole = image().resize((cols * side, rows * side), Image.BILINEAR)
+        parts = [whole.crop((x * side, y * side, (x + 1) * side, (y + 1) * side))
+                 for y in range(rows) for x in range(cols)] + parts
+    pixels, n_most = torch.zeros_like(found["pixel_values"]), found["pixel_values"].shape[1]
+    for i, part in enumerate(parts):
+        numbers = (torch.from_numpy(np.asarray(part).astype(np.float32)) - 127.5) / 127.5
+        cut = numbers.reshape(part.height // patch, patch, part.width // patch, patch, 3).permute(0, 2, 1, 3, 4)
+        pixels[i, :cut.shape[0] * cut.shape[1]] = cut.reshape(cut.shape[0] * cut.shape[1], -1)
+    assert pixels.shape == found["pixel_values"].shape and n_most
+    assert (pixels - found["pixel_values"]).abs().max() < 2.1 / 127.5
+    return dict(pixel_values=pixels, pixel_attention_mask=found["pixel_attention_mask"],
+                spatial_shapes=found["spatial_shapes"])
+
+
+MODELS = dict(smolvlm=smolvlm, gemma3=gemma3, llava=llava, internvl=internvl, internvl_rms=internvl_rms, lfm2_vl=lfm2_vl,
+              lfm2_vl_tiles=lfm2_vl_tiles, qwen3vl=qwen3vl, qwen3_5=qwen3_5, qwen2_5_vl=qwen2_5_vl)
 
 
 def features_of(model, pixels):
     found = model.get_image_features(**pixels)
     deep = list(getattr(found, "deepstack_features", None) or [])
     while not torch.is_tensor(found):
-        found = found.pooler_output if hasattr(found, "pooler_output") else found[0]
+        if isinstance(found, list):
+            found = torch.cat([rows.reshape(-1, rows.shape[-1]) for rows in found])
+        else:
+            found = found.pooler_output if hasattr(found, "pooler_output") else found[0]
     deep = [one if torch.is_tensor(one) else torch.cat(list(one)) for one in deep]
     return torch.cat([found.reshape(-1, found.shape[-1]), *deep], dim=-1)
 
@@ -334,8 +405,11 @@ def make(name, converter):
         replace_weights(folder)
         image().save(folder / "image.png")
         model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
-        processor = tf.AutoImageProcessor.from_pretrained(folder, backend="pil")
-        pixels = dict(processor([image()], return_tensors="pt"))
+        if name.startswith("lfm2_vl"):
+            pixels = lfm2_vl_pixels(folder)
+        else:
+            processor = tf.AutoImageProcessor.from_pretrained(folder, backend="pil")
+            pixels = dict(processor([image()], return_tensors="pt"))
         pixels.pop("rows", None), pixels.pop("cols", None), pixels.pop("num_crops", None)
         pixels.pop("num_patches", None)
         words = tf.PreTrainedTokenizerFast.from_pretrained(folder)
@@ -352,7 +426,7 @@ def make(name, converter):
             logits = model(**inputs).logits[0]
         if name == "llava":
             write_llava(folder, converter)
-        else:
+        elif name != "lfm2_vl_tiles":  # files of llama.cpp have other sizes
             convert(as_published(folder, pathlib.Path(scratch) / "published"), converter, folder / "mmproj.gguf")
         target = GOLDENS / name
         shutil.rmtree(target, ignore_errors=True)

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/sha256.h"
 #include "image/prepare.h"
@@ -25,10 +26,9 @@ Result<SharedImage> ImageReader::read(std::string_view file, size_t number) cons
   if (!decoded) return of_image(number, decoded.error());
   auto prepared = image::prepare({decoded->width, decoded->height, decoded->rgb()}, vision_.spec.recipe);
   if (!prepared) return of_image(number, std::move(prepared).error());
-  int32_t n_rows = 0;
-  int32_t rows_of_tile = 0;
-  for (const image::Tile& tile : prepared->tiles) n_rows += rows_of_tile = vision::rows_of(vision_.spec, tile);
-  auto stored = store_.add(std::make_shared<StoredImage>(digest, std::move(*prepared), n_rows, rows_of_tile));
+  std::vector<int32_t> rows;
+  for (const image::Tile& tile : prepared->tiles) rows.push_back(vision::rows_of(vision_.spec, tile));
+  auto stored = store_.add(std::make_shared<StoredImage>(digest, std::move(*prepared), std::move(rows)));
   if (!stored) return of_image(number, std::move(stored).error());
   return stored;
 }

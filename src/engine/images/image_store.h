@@ -12,7 +12,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -32,15 +34,18 @@ using PatchBytes = std::shared_ptr<std::atomic<int64_t>>;
 // One content. Constant once made, but for what says otherwise.
 class StoredImage {
  public:
-  StoredImage(Sha256 digest, image::Prepared prepared, int32_t n_rows, int32_t rows_of_tile)
-      : digest_(digest), prepared_(std::move(prepared)), n_rows_(n_rows), rows_of_tile_(rows_of_tile) {}
+  StoredImage(Sha256 digest, image::Prepared prepared, std::vector<int32_t> rows_of_tiles)
+      : digest_(digest),
+        prepared_(std::move(prepared)),
+        rows_of_tiles_(std::move(rows_of_tiles)),
+        n_rows_(std::accumulate(rows_of_tiles_.begin(), rows_of_tiles_.end(), 0)) {}
   ~StoredImage() { drop_patches(); }
   StoredImage(const StoredImage&) = delete;
   StoredImage& operator=(const StoredImage&) = delete;
 
   const Sha256& digest() const { return digest_; }
   int32_t n_rows() const { return n_rows_; }
-  int32_t rows_of_tile() const { return rows_of_tile_; }
+  std::span<const int32_t> rows_of_tiles() const { return rows_of_tiles_; }
   TokenId first_key() const { return first_key_; }
   // The tiles' sizes and their grid. The patches go when they were encoded.
   const image::Prepared& prepared() const { return prepared_; }
@@ -58,8 +63,8 @@ class StoredImage {
 
   const Sha256 digest_;
   image::Prepared prepared_;
+  const std::vector<int32_t> rows_of_tiles_;
   const int32_t n_rows_;
-  const int32_t rows_of_tile_;
   TokenId first_key_ = 0;
   PatchBytes counted_{};  // where its patches are counted; nullptr: nowhere
   int64_t patch_bytes_ = 0;

@@ -53,7 +53,7 @@ ExpandedPrompt expand_images(const text::RenderedPrompt& prompt, std::span<const
     copy_until(at);
     if (n_marks < images.size()) {
       const StoredImage& image = *images[n_marks];
-      expanded.text += how.expand(image.prepared(), row, image.rows_of_tile());
+      expanded.text += how.expand(image.prepared(), row, image.rows_of_tiles());
     }
     ++n_marks;
     copied = at = end;
@@ -67,9 +67,10 @@ Result<std::vector<PlacedTile>> place_images(std::span<const TokenId> tokens, st
   std::vector<PlacedTile> placed;
   size_t at = 0;
   for (const SharedImage& image : images) {
-    for (int32_t first = 0; first < image->n_rows(); first += image->rows_of_tile()) {
+    int32_t first = 0;
+    for (const int32_t n_rows : image->rows_of_tiles()) {
       const auto begin = std::find(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.end(), row);
-      const auto n = static_cast<std::ptrdiff_t>(image->rows_of_tile());
+      const auto n = static_cast<std::ptrdiff_t>(n_rows);
       const bool is_whole =
           tokens.end() - begin >= n && std::all_of(begin, begin + n, [row](TokenId id) { return id == row; });
       if (!is_whole) return of_messages("the prompt has fewer rows than its images: the vocabulary is another model's");
@@ -78,11 +79,12 @@ Result<std::vector<PlacedTile>> place_images(std::span<const TokenId> tokens, st
       placed.push_back({image,
                         first,
                         {.first = token,
-                         .n_rows = image->rows_of_tile(),
+                         .n_rows = n_rows,
                          .first_key = image->first_key() - first,
                          .is_seen_whole = spec.prompt.is_seen_whole,
                          .grid_cols = grid_cols}});
       at = static_cast<size_t>(token) + static_cast<size_t>(n);
+      first += n_rows;
     }
   }
   const bool is_over = std::find(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.end(), row) == tokens.end();

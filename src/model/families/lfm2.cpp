@@ -22,12 +22,9 @@ using enum TensorRole;
 using nlohmann::json;
 
 constexpr std::array kOwn = {
-    TensorName{kEmbedding, "token_embd.weight"},
-    TensorName{kFinalNorm, "token_embd_norm.weight"},
-    TensorName{kHead, "output.weight", kOptional},
-    TensorName{kConvIn, "blk.*.shortconv.in_proj.weight"},
-    TensorName{kConvTaps, "blk.*.shortconv.conv.weight"},
-    TensorName{kConvOut, "blk.*.shortconv.out_proj.weight"},
+    TensorName{kEmbedding, "token_embd.weight"},          TensorName{kFinalNorm, "token_embd_norm.weight"},
+    TensorName{kHead, "output.weight", kOptional},        TensorName{kConvIn, "blk.*.shortconv.in_proj.weight"},
+    TensorName{kConvTaps, "blk.*.shortconv.conv.weight"}, TensorName{kConvOut, "blk.*.shortconv.out_proj.weight"},
 };
 constexpr std::array kChoice = {TensorName{kChoiceBias, "blk.*.exp_probs_b.bias"}};
 constexpr auto kDenseTensors = join(kOwn, kPreNormTensors, kAttnTensors, kQkNormTensors, kGatedFfnTensors);
@@ -153,12 +150,16 @@ void write_hub_sparse(const ArchSpec& spec, nlohmann::ordered_json& config) {
   config.erase("num_local_experts");
 }
 
+constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
+                                        "model.multi_modal_projector."};
+constexpr HubOuter kOuter[] = {{"lfm2_vl", kImages, "images"}};
 constexpr HubForm kDenseHub[] = {{.model_type = "lfm2",
                                   .architecture = "Lfm2ForCausalLM",
                                   .activation = "",
                                   .tensors = kHubOwn,
                                   .read = read_hub_dense,
                                   .write = write_hub,
+                                  .outer = kOuter,
                                   .has_own_kinds = true}};
 constexpr HubForm kSparseHub[] = {{.model_type = "lfm2_moe",
                                    .architecture = "Lfm2MoeForCausalLM",

@@ -108,6 +108,12 @@ Result<bool> has_quick_gelu(const formats::ModelFile& file) {
   return !is_gelu && !is_silu;
 }
 
+std::string repeated(std::string_view text, int32_t n) {
+  std::string all;
+  for (int32_t i = 0; i < n; ++i) all += text;
+  return all;
+}
+
 void add_class_row(VisionSpec& spec) {
   ++spec.n_lead_rows;
   ++spec.tower.max_positions;

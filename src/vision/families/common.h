@@ -32,6 +32,8 @@ Result<bool> has_quick_gelu(const formats::ModelFile& file);
 // A class token before the patches: Folds::class_row.
 void add_class_row(VisionSpec& spec);
 
+std::string repeated(std::string_view text, int32_t n);
+
 // The rows of a projector's last matrix.
 Result<int32_t> projection_width(const formats::ModelFile& file, std::string_view tensor);
 
@@ -61,6 +63,19 @@ inline constexpr std::array kHubFinalNorm = {
     HubName{"v.post_ln.weight", "post_layernorm.weight"},
     HubName{"v.post_ln.bias", "post_layernorm.bias"},
 };
+
+// SigLIP's head, which gives one row for an image.
+inline constexpr std::string_view kHubPooling[] = {"head.probe",
+                                                   "head.attention.in_proj_weight",
+                                                   "head.attention.in_proj_bias",
+                                                   "head.attention.out_proj.weight",
+                                                   "head.attention.out_proj.bias",
+                                                   "head.layernorm.weight",
+                                                   "head.layernorm.bias",
+                                                   "head.mlp.fc1.weight",
+                                                   "head.mlp.fc1.bias",
+                                                   "head.mlp.fc2.weight",
+                                                   "head.mlp.fc2.bias"};
 
 // How the names of a tower and of a projector begin in checkpoints of many models.
 inline constexpr std::string_view kHubStems[] = {"vision_tower.vision_model.", "model.vision_tower.vision_model.",

@@ -20,24 +20,11 @@ constexpr std::string_view kModelTypes[] = {"gemma3"};
 constexpr std::array kOwnNames = {HubName{"mm.input_projection.weight", "mm_input_projection_weight"},
                                   HubName{"mm.soft_emb_norm.weight", "mm_soft_emb_norm.weight"}};
 constexpr auto kNames = model::join(kHubVit, kHubFinalNorm, kOwnNames);
-constexpr std::string_view kIgnored[] = {"head.probe",
-                                         "head.attention.in_proj_weight",
-                                         "head.attention.in_proj_bias",
-                                         "head.attention.out_proj.weight",
-                                         "head.attention.out_proj.bias",
-                                         "head.layernorm.weight",
-                                         "head.layernorm.bias",
-                                         "head.mlp.fc1.weight",
-                                         "head.mlp.fc1.bias",
-                                         "head.mlp.fc2.weight",
-                                         "head.mlp.fc2.bias"};
 constexpr TowerDefaults kDefaults = {768, 3072, 12, 12, 224, 16, 1e-6, kTanhGelu};
 constexpr int32_t kUsualPool = 4;
 
-std::string expand(const image::Prepared&, std::string_view row, int32_t rows_of_tile) {
-  std::string text = "\n\n<start_of_image>";
-  for (int32_t i = 0; i < rows_of_tile; ++i) text += row;
-  return text + "<end_of_image>\n\n";
+std::string expand(const image::Prepared&, std::string_view row, std::span<const int32_t> rows_of_tiles) {
+  return "\n\n<start_of_image>" + repeated(row, rows_of_tiles.front()) + "<end_of_image>\n\n";
 }
 
 Result<VisionSpec> read(const formats::ModelFile& file) {
@@ -86,7 +73,7 @@ VisionFamily gemma3_family() {
           .model_types = kModelTypes,
           .stems = kHubStems,
           .names = kNames,
-          .ignored = kIgnored,
+          .ignored = kHubPooling,
           .read_hub = read_hub,
           .gains_less_one = "mm.soft_emb_norm.weight",
           .transposed = "mm.input_projection.weight"};

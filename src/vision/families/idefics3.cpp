@@ -25,15 +25,9 @@ constexpr auto kNames = model::join(kHubVit, kHubFinalNorm, kOwnNames);
 constexpr const char* kIsSplit = "candor.vision.is_split";
 constexpr TowerDefaults kDefaults = {1152, 3072, 12, 16, 224, 32, 1e-6, kTanhGelu};
 
-std::string repeated(std::string_view text, int32_t n) {
-  std::string all;
-  for (int32_t i = 0; i < n; ++i) all += text;
-  return all;
-}
-
-std::string expand(const image::Prepared& prepared, std::string_view row, int32_t rows_of_tile) {
+std::string expand(const image::Prepared& prepared, std::string_view row, std::span<const int32_t> rows_of_tiles) {
   constexpr std::string_view kAround = "<fake_token_around_image>";
-  const std::string rows = repeated(row, rows_of_tile);
+  const std::string rows = repeated(row, rows_of_tiles.front());
   std::string text;
   for (int32_t r = 0; r < prepared.n_tile_rows; ++r) {
     for (int32_t c = 0; c < prepared.n_tile_cols; ++c) {

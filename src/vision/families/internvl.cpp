@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <variant>
 
 #include "image/processor_config.h"
@@ -60,10 +61,8 @@ constexpr float kProjectorEpsilon = 1e-5f;
 constexpr float kQkEpsilon = 1e-6f;
 constexpr int32_t kMostTiles = 64;
 
-std::string expand(const image::Prepared& prepared, std::string_view row, int32_t rows_of_tile) {
-  std::string text = "<img>";
-  for (size_t i = 0; i < prepared.tiles.size() * static_cast<size_t>(rows_of_tile); ++i) text += row;
-  return text + "</img>";
+std::string expand(const image::Prepared&, std::string_view row, std::span<const int32_t> rows_of_tiles) {
+  return "<img>" + repeated(row, std::accumulate(rows_of_tiles.begin(), rows_of_tiles.end(), 0)) + "</img>";
 }
 
 // Which norms there are is known by their tensors: an RMS norm has no biases.

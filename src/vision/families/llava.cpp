@@ -33,10 +33,8 @@ constexpr auto kNames = model::join(kHubVit, kOwnNames);
 constexpr std::string_view kIgnored[] = {"post_layernorm.weight", "post_layernorm.bias", "embeddings.position_ids"};
 constexpr TowerDefaults kDefaults = {768, 3072, 12, 12, 224, 32, 1e-5, kActs};
 
-std::string expand(const image::Prepared&, std::string_view row, int32_t rows_of_tile) {
-  std::string text;
-  for (int32_t i = 0; i < rows_of_tile; ++i) text += row;
-  return text;
+std::string expand(const image::Prepared&, std::string_view row, std::span<const int32_t> rows_of_tiles) {
+  return repeated(row, rows_of_tiles.front());
 }
 
 // What llama.cpp's converter writes where the features are not those of the last block in the file, or where an image

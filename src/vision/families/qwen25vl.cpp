@@ -51,10 +51,8 @@ constexpr int64_t kMostPixels = 28 * 28 * 16384;
 constexpr int64_t kMostPatches = 1 << 14;  // of an image here; larger ones are made smaller
 constexpr int32_t kUsualWindow = 112;      // pixels
 
-std::string expand(const image::Prepared&, std::string_view row, int32_t rows_of_tile) {
-  std::string text;
-  for (int32_t i = 0; i < rows_of_tile; ++i) text += row;
-  return text;
+std::string expand(const image::Prepared&, std::string_view row, std::span<const int32_t> rows_of_tiles) {
+  return repeated(row, rows_of_tiles.front());
 }
 
 // Which blocks see the whole image: listed, or every n-th.

@@ -59,10 +59,8 @@ constexpr int64_t kMostPixels = 16777216;
 // Of an image here, so that it takes no more than some gigabytes of activations; larger ones are made smaller.
 constexpr int64_t kMostPatches = 1 << 14;
 
-std::string expand(const image::Prepared&, std::string_view row, int32_t rows_of_tile) {
-  std::string text;
-  for (int32_t i = 0; i < rows_of_tile; ++i) text += row;
-  return text;
+std::string expand(const image::Prepared&, std::string_view row, std::span<const int32_t> rows_of_tiles) {
+  return repeated(row, rows_of_tiles.front());
 }
 
 // Two layers behind an exact GELU; the norm, where it has one, reads the joined rows.
