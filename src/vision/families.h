@@ -36,7 +36,7 @@ struct VisionFamily {
   std::string_view transposed = {};  // [in, out] in files of both kinds
   // The weight of patches has one part for each of two frames of a film; an image is both, so that their sum counts.
   bool has_frames = false;
-  bool has_channels_last = false;    // a checkpoint's patches are [y, x, channel], and their matrix is no convolution's
+  bool has_channels_last = false;  // a checkpoint's patches are [y, x, channel], and their matrix is no convolution's
   // What is folded into other tensors. quick_gelu: where the file says neither "clip.use_gelu" nor "clip.use_silu".
   Folds folds = {};
 };

@@ -56,8 +56,9 @@ struct Windows {
 };
 
 // A table of positions of side * side patches, which each tile has in its own size, added behind the entry. Where it is
-// filtered: by a bilinear filter, which widens where the table becomes smaller, as PyTorch's interpolate() with antialias.
-// Else each patch gets the table's four nearest rows by their distance, corners on corners. Without a table: none.
+// filtered: by a bilinear filter, which widens where the table becomes smaller, as PyTorch's interpolate() with
+// antialias. Else each patch gets the table's four nearest rows by their distance, corners on corners. Without a table:
+// none.
 struct GridPositions {
   std::string_view table{};
   int32_t side = 0;
