@@ -149,7 +149,9 @@ std::string message_of(const OddSetting& odd) {
   std::ofstream(path) << settings.dump();
   const auto file = vision::open_tower_of(folder);
   if (!file) return file.error().message;
-  const auto spec = vision::read_vision(**file, expected_of(odd.golden).at("width"));
+  model::ArchSpec text;
+  text.dim = expected_of(odd.golden).at("width");
+  const auto spec = vision::read_vision(**file, text);
   return spec ? "it is read" : spec.error().message;
 }
 
