@@ -70,6 +70,7 @@ Json others_json(const Engine& engine, const StreamOutcome& outcome) {
 Json timings_json(const RequestTimings& t) {
   return {{"ttft_ms", t.ttft_ms},
           {"queue_ms", t.queue_ms},
+          {"images_ms", t.images_ms},
           {"template_ms", t.template_ms},
           {"tokenize_ms", t.tokenize_ms},
           {"prefill_ms", t.prefill_ms},

@@ -144,9 +144,10 @@ std::string share(double value, std::string_view limit) {
 // What the time until the first text went to.
 std::string ttft_text(const RequestTimings& t) {
   const auto part = [](double ms) { return fmt::format("{:.{}f}", ms, ms < 10 ? 1 : 0); };
-  const double waited = std::max(0.0, t.queue_ms - t.template_ms - t.tokenize_ms);
-  return fmt::format("TTFT {} (queue {}, template {}, tokenise {}, prefill {})", format_ms(t.ttft_ms), part(waited),
-                     part(t.template_ms), part(t.tokenize_ms), part(t.prefill_ms));
+  const double waited = std::max(0.0, t.queue_ms - t.images_ms - t.template_ms - t.tokenize_ms);
+  const std::string images = t.images_ms > 0.05 ? "images " + part(t.images_ms) + ", " : "";
+  return fmt::format("TTFT {} (queue {}, {}template {}, tokenise {}, prefill {})", format_ms(t.ttft_ms), part(waited),
+                     images, part(t.template_ms), part(t.tokenize_ms), part(t.prefill_ms));
 }
 
 std::string decode_text(const StreamOutcome& outcome, double dram_share) {

@@ -125,6 +125,7 @@ struct PromptChunks {
 
 // Milliseconds since submit() unless said otherwise. A rate is 0 where nothing was measured.
 struct RequestTimings {
+  double images_ms = 0;             // of queue_ms: its images were decoded, and encoded unless they were already
   double template_ms = 0;           // of queue_ms: the chat template
   double tokenize_ms = 0;           // of queue_ms: text to tokens
   double queue_ms = 0;              // until its first row was computed

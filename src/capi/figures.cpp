@@ -107,6 +107,7 @@ std::string summary_json(const RequestSummary& summary) {
                  {"cropped_tokens", usage.cropped_tokens},
                  {"seed", usage.seed},
                  {"queue_ms", timings.queue_ms},
+                 {"images_ms", timings.images_ms},
                  {"ttft_ms", timings.ttft_ms},
                  {"e2e_ms", timings.e2e_ms},
                  {"prefill_ms", timings.prefill_ms},

@@ -182,15 +182,18 @@ Result<RequestId> Engine::Impl::submit_checked(const Request& request, Callback 
 Result<std::unique_ptr<engine::ActiveRequest>> Engine::Impl::read_request(const Request& request) {
   const engine::Inbox::Reading reading(inbox);
   const int64_t now_ns = clock.now_ns();
-  int64_t rendered_ns = now_ns;
-  auto prompt = reader.read(request.prompt, [&] { rendered_ns = clock.now_ns(); });
+  int64_t decoded_ns = now_ns, rendered_ns = now_ns;
+  auto prompt = reader.read(request.prompt, [&](engine::ReadPart part) {
+    rendered_ns = clock.now_ns();
+    if (part == engine::ReadPart::kImages) decoded_ns = rendered_ns;
+  });
   if (!prompt) return prompt.error();
   const int64_t read_ns = clock.now_ns();
   const auto n_truncated = engine::truncate_prompt(request, *loaded.tokenizer, *prompt);
   if (!n_truncated) return n_truncated.error();
   auto active = engine::prepare_request(request, std::move(*prompt), limits, now_ns);
   if (!active) return active.error();
-  (*active)->watch.on_read(rendered_ns, read_ns);
+  (*active)->watch.on_read(decoded_ns, rendered_ns, read_ns);
   (*active)->summary.usage.truncated_tokens = *n_truncated;
   if (request.constraint) {
     if (auto constrained = constrain_choices(*request.constraint, **active); !constrained) return constrained.error();

@@ -263,11 +263,13 @@ TEST_F(images, are_counted) {
   const Json got = reply("/v1/chat/completions", chat(user_turn(chat_content(parts))));
   EXPECT_EQ(got["usage"]["prompt_tokens_details"]["image_tokens"], n_rows);
   EXPECT_EQ(got["timings"]["image_n"], n_rows);
+  EXPECT_GT(got["timings"]["images_ms"], 0.0);
   EXPECT_EQ(reply("/v1/responses",
                   response(user_turn(response_content(parts))))["usage"]["input_tokens_details"]["image_tokens"],
             n_rows);
   const Json text = reply("/v1/chat/completions", chat(user_turn("what?")));
   EXPECT_FALSE(text["usage"]["prompt_tokens_details"].contains("image_tokens"));
+  EXPECT_FALSE(text["timings"].contains("images_ms"));
   Json streamed = chat(user_turn(chat_content(parts)));
   streamed.update({{"stream", true}, {"stream_options", {{"include_usage", true}}}});
   const std::vector<Json> events = post(port(), "/v1/chat/completions", streamed).events();

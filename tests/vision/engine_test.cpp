@@ -160,6 +160,9 @@ TEST_P(Images, give_the_librarys_logits) {
   EXPECT_GT(largest, 0.1f);
   EXPECT_LE(difference, 1e-4f * largest);
   EXPECT_EQ(done->summary.usage.image_tokens, expected_of(name()).at("n_rows").get<int64_t>());
+  const RequestTimings& times = done->summary.timings;
+  EXPECT_GT(times.images_ms, 0.0);
+  EXPECT_LE(times.images_ms + times.template_ms + times.tokenize_ms, times.queue_ms + 1e-6);
 }
 
 TEST_P(Images, change_the_answer) {

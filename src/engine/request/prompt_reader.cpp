@@ -71,12 +71,12 @@ PromptReader::PromptReader(const formats::ModelFile& file, const text::Tokenizer
   }
 }
 
-Result<ReadPrompt> PromptReader::read(const Prompt& prompt, const std::function<void()>& on_rendered) const {
+Result<ReadPrompt> PromptReader::read(const Prompt& prompt, const std::function<void(ReadPart)>& on_done) const {
   if (const auto* pair = std::get_if<PairPrompt>(&prompt)) return read_pair(*pair);
   const auto* text = std::get_if<TextPrompt>(&prompt);
   const auto* chat = std::get_if<ChatPrompt>(&prompt);
-  if (chat != nullptr) return read_chat(*chat, on_rendered);
-  if (text != nullptr) return text->images.empty() ? read_text(*text) : read_text_with_images(*text);
+  if (chat != nullptr) return read_chat(*chat, on_done);
+  if (text != nullptr) return text->images.empty() ? read_text(*text) : read_text_with_images(*text, on_done);
   auto tokens = read_tokens(std::get<TokenPrompt>(prompt));
   if (!tokens) return tokens.error();
   return ReadPrompt{.tokens = std::move(*tokens)};
@@ -109,10 +109,12 @@ Result<ReadPrompt> PromptReader::read_text(const TextPrompt& prompt) const {
 }
 
 // Marks become the tokens around an image, which are control tokens.
-Result<ReadPrompt> PromptReader::read_text_with_images(const TextPrompt& prompt) const {
+Result<ReadPrompt> PromptReader::read_text_with_images(const TextPrompt& prompt,
+                                                       const std::function<void(ReadPart)>& on_done) const {
   if (auto checked = check_text(prompt.text, "the prompt"); !checked) return checked.error();
   std::vector<SharedImage> images;
   CANDOR_TRY(read_images(prompt.images, "prompt", images));
+  if (on_done) on_done(ReadPart::kImages);
   if (!prompt.parse_special) {
     return Error{ErrorKind::kInvalidInput,
                  "a text with images has control tokens around them: set parse_special, or send messages", "prompt"};
@@ -142,9 +144,11 @@ Result<std::vector<TokenId>> PromptReader::read_tokens(const TokenPrompt& tokens
   return tokens;
 }
 
-Result<ReadPrompt> PromptReader::read_chat(const ChatPrompt& chat, const std::function<void()>& on_rendered) const {
+Result<ReadPrompt> PromptReader::read_chat(const ChatPrompt& chat,
+                                           const std::function<void(ReadPart)>& on_done) const {
   std::vector<SharedImage> images;
   for (const Message& message : chat.messages) CANDOR_TRY(read_images(message.images, "messages", images));
+  if (on_done) on_done(ReadPart::kImages);
   auto rendered = render_marked(chat);
   if (!rendered) return rendered.error();
   RowToken row;
@@ -155,7 +159,7 @@ Result<ReadPrompt> PromptReader::read_chat(const ChatPrompt& chat, const std::fu
     if (expanded.n_marks != images.size()) return misplaced_images(chat, expanded.n_marks, images.size());
     *rendered = std::move(expanded.prompt);
   }
-  if (on_rendered) on_rendered();
+  if (on_done) on_done(ReadPart::kTemplate);
   auto tokens = text::tokenize_prompt(tokenizer_, *rendered);
   if (!tokens) return fail(std::move(tokens).error(), "messages");
   ReadPrompt read{.tokens = std::move(*tokens)};

@@ -1,6 +1,7 @@
 #pragma once
 // Turns prompts of every kind (text, chat, token ids) into tokens. Immutable: any thread.
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -18,6 +19,9 @@
 
 namespace candor::engine {
 
+// What read() does before the tokenizer.
+enum class ReadPart : uint8_t { kImages, kTemplate };
+
 class PromptReader {
  public:
   // A file whose template cannot be used still gives a reader; messages are then refused with the reason. The tokenizer
@@ -26,8 +30,8 @@ class PromptReader {
   PromptReader(const formats::ModelFile& file, const text::Tokenizer& tokenizer, sandbox::HelperPool& helpers,
                const ImageReader* images = nullptr);
 
-  // on_rendered: called between the template and the tokenizer, where there is a template to render.
-  Result<ReadPrompt> read(const Prompt& prompt, const std::function<void()>& on_rendered = {}) const;
+  // on_done: called behind each part that the prompt has.
+  Result<ReadPrompt> read(const Prompt& prompt, const std::function<void(ReadPart)>& on_done = {}) const;
   // The text of read_chat(), for people.
   Result<std::string> render(const ChatPrompt& chat) const;
 
@@ -40,8 +44,9 @@ class PromptReader {
  private:
   Result<ReadPrompt> read_pair(const PairPrompt& prompt) const;
   Result<ReadPrompt> read_text(const TextPrompt& prompt) const;
-  Result<ReadPrompt> read_text_with_images(const TextPrompt& prompt) const;
-  Result<ReadPrompt> read_chat(const ChatPrompt& chat, const std::function<void()>& on_rendered) const;
+  Result<ReadPrompt> read_text_with_images(const TextPrompt& prompt,
+                                           const std::function<void(ReadPart)>& on_done) const;
+  Result<ReadPrompt> read_chat(const ChatPrompt& chat, const std::function<void(ReadPart)>& on_done) const;
   // Appends to `images`; field: what an error is about.
   Result<void> read_images(const std::vector<std::string>& files, const char* field,
                            std::vector<SharedImage>& images) const;

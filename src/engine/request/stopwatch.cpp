@@ -31,9 +31,12 @@ void Stopwatch::on_prompt(int64_t begin_ns, int64_t end_ns, int64_t n_tokens) {
 RequestTimings Stopwatch::timings(int64_t n_prefilled) const {
   RequestTimings timings;
   if (tokenized_ != kNever) {
-    timings.template_ms = ms(rendered_ - submitted_);
+    timings.images_ms = ms(decoded_ - submitted_);
+    timings.template_ms = ms(rendered_ - decoded_);
     timings.tokenize_ms = ms(tokenized_ - rendered_);
   }
+  if (images_wanted_ != kNever)
+    timings.images_ms += ms((images_ready_ == kNever ? end_ : images_ready_) - images_wanted_);
   timings.e2e_ms = ms(end_ - submitted_);
   timings.prompt_chunks = prompt_chunks_;
   timings.queue_ms = first_row_ == kNever ? timings.e2e_ms : ms(first_row_ - submitted_);

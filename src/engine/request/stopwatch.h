@@ -14,11 +14,15 @@ class Stopwatch {
  public:
   explicit Stopwatch(int64_t now_ns) : submitted_(now_ns), end_(now_ns) {}
 
-  // Its prompt became text, and then tokens.
-  void on_read(int64_t rendered_ns, int64_t tokenized_ns) {
+  // Its images were decoded, its prompt became text, and then tokens.
+  void on_read(int64_t decoded_ns, int64_t rendered_ns, int64_t tokenized_ns) {
+    decoded_ = decoded_ns;
     rendered_ = rendered_ns;
     tokenized_ = tokenized_ns;
   }
+  // It begins, and ends, to wait until its images are encoded.
+  void on_images_wanted(int64_t now_ns) { images_wanted_ = now_ns; }
+  void on_images_ready(int64_t now_ns) { images_ready_ = now_ns; }
   // A step that computes rows of the request begins.
   void on_rows(int64_t now_ns) {
     if (first_row_ == kNever) first_row_ = now_ns;
@@ -50,8 +54,11 @@ class Stopwatch {
 
  private:
   int64_t submitted_;
+  int64_t decoded_ = kNever;
   int64_t rendered_ = kNever;
   int64_t tokenized_ = kNever;
+  int64_t images_wanted_ = kNever;
+  int64_t images_ready_ = kNever;
   int64_t first_row_ = kNever;
   int64_t first_token_ = kNever;
   int64_t first_text_ = kNever;

@@ -215,13 +215,14 @@ void StepLoop::begin_computing(ActiveRequest& request) {
   if (!waits_for_disk(request)) schedule(request);
 }
 
-bool StepLoop::waits_for_images(const ActiveRequest& request) {
+bool StepLoop::waits_for_images(ActiveRequest& request) {
   const auto is_ready = [](const PlacedTile& tile) { return tile.image->stage() == StoredImage::Stage::kReady; };
   for (const PlacedTile& tile : request.images) {
     if (tile.first_row == 0) images_->encode(tile.image);
   }
   if (std::ranges::all_of(request.images, is_ready)) return false;
   awaiting_images_.push_back(request.id);
+  request.watch.on_images_wanted(clock_.now_ns());
   return true;
 }
 
@@ -239,8 +240,10 @@ void StepLoop::advance_images() {
       }
       are_ready = are_ready && stage == StoredImage::Stage::kReady;
     }
-    if (are_ready) faults_.contain(*request, [&] { begin_computing(*request); });
-    return are_ready;
+    if (!are_ready) return false;
+    request->watch.on_images_ready(clock_.now_ns());
+    faults_.contain(*request, [&] { begin_computing(*request); });
+    return true;
   });
 }
 

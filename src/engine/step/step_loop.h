@@ -64,7 +64,7 @@ class StepLoop {
   void free_adapters();
   void take_in(InboxBatch& batch);
   void start(std::unique_ptr<ActiveRequest>& request);
-  bool waits_for_images(const ActiveRequest& request);
+  bool waits_for_images(ActiveRequest& request);
   void begin_computing(ActiveRequest& request);
   void advance_images();
   bool waits_for_disk(const ActiveRequest& request);

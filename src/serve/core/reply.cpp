@@ -80,7 +80,10 @@ Json timings_json(const ReplyUsage& sum, double decode_limit) {
                {"seed", usage.seed}};
   for (const PromptChunk& chunk : t.prompt_chunks.list())
     json["prompt_chunks"].push_back({chunk.begin_ms, chunk.end_ms - chunk.begin_ms, chunk.n_tokens});
-  if (usage.image_tokens > 0) json["image_n"] = usage.image_tokens;
+  if (usage.image_tokens > 0) {
+    json["image_n"] = usage.image_tokens;
+    json["images_ms"] = t.images_ms;
+  }
   if (usage.drafted_tokens > 0) {
     json["draft_n"] = usage.drafted_tokens;
     json["draft_n_accepted"] = usage.accepted_tokens;

@@ -153,6 +153,7 @@ export interface Timings {
   predicted_ms: number;
   predicted_per_token_ms: number;
   predicted_per_second: number;
+  images_ms?: number;
   template_ms: number;
   tokenize_ms: number;
   queue_ms: number;

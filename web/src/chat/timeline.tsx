@@ -10,11 +10,12 @@ interface Part {
 
 function partsOf(node: MessageNode): Part[] {
   const t = node.timings!;
-  const queue = Math.max(0, t.queue_ms - t.template_ms - t.tokenize_ms);
+  const queue = Math.max(0, t.queue_ms - (t.images_ms ?? 0) - t.template_ms - t.tokenize_ms);
   return [
     { name: "template", ms: t.template_ms, class: "part-1" },
     { name: "tokenise", ms: t.tokenize_ms, class: "part-2" },
     { name: "queue", ms: queue, class: "part-3" },
+    ...(t.images_ms ? [{ name: "images", ms: t.images_ms, class: "part-6" }] : []),
     { name: `prefill, ${t.prompt_n} tokens${t.cache_n ? ` (${t.cache_n} cached)` : ""}`, ms: t.prompt_ms, class: "part-4" },
     { name: `decode, ${t.predicted_n} tokens`, ms: t.predicted_ms, class: "part-5" },
   ];
