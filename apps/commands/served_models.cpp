@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "candor/engine.h"
-#include "formats/head_name.h"
+#include "formats/companion_name.h"
 #include "hub/model_cache.h"
 #include "serve/core/keep_alive.h"
 
@@ -48,7 +48,7 @@ bool is_later_part(const std::string& stem) {
 bool is_model(const fs::path& path) {
   std::error_code ignored;
   if (path.extension() == ".gguf") {
-    return fs::is_regular_file(path, ignored) && !is_later_part(path.stem().string()) && !formats::is_head_name(path);
+    return fs::is_regular_file(path, ignored) && !is_later_part(path.stem().string()) && !formats::is_companion_name(path);
   }
   return fs::is_directory(path, ignored) && fs::exists(path / "config.json", ignored);
 }

@@ -86,8 +86,7 @@ struct StageView {
 
 enum class BeamFate : std::uint8_t { kKept, kComplete, kDropped };
 
-// "kept", "complete", "dropped".
-const char* to_string(BeamFate fate);
+const char* to_string(BeamFate fate);  // "kept", "complete", "dropped"
 
 // One way to go on that a beam search weighed in a step, over all of its texts.
 struct BeamOption {

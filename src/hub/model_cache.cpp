@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "formats/head_name.h"
+#include "formats/companion_name.h"
 
 namespace candor::hub {
 namespace {
@@ -32,7 +32,7 @@ void add_snapshot(const std::string& name, const fs::path& snapshot, std::vector
   std::error_code ignored;
   for (const fs::path& file : complete_files(snapshot)) {
     const uint64_t n_bytes = fs::file_size(file, ignored);
-    const bool is_model = file.extension() == ".gguf" && !formats::is_head_name(file);
+    const bool is_model = file.extension() == ".gguf" && !formats::is_companion_name(file);
     if (is_model) models.push_back({name, file, n_bytes});
     if (file.extension() == ".safetensors") folder.n_bytes += n_bytes;
     has_config |= file == snapshot / "config.json";

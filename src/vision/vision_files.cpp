@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/companion_name.h"
 #include "formats/json_text.h"
 #include "formats/meta_list.h"
 #include "formats/quote.h"
@@ -352,8 +353,8 @@ Result<std::optional<fs::path>> mmproj_beside(const fs::path& model) {
   std::vector<fs::path> found;
   const fs::path folder = model.has_parent_path() ? model.parent_path() : fs::path(".");
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("mmproj") && name.ends_with(".gguf")) found.push_back(entry.path());
+    const bool is_model = entry.path().filename() == model.filename();
+    if (!is_model && formats::is_mmproj_name(entry.path())) found.push_back(entry.path());
   }
   if (found.size() <= 1) return found.empty() ? std::nullopt : std::optional(found.front());
   std::ranges::sort(found);

@@ -19,8 +19,8 @@ Result<std::unique_ptr<formats::ModelFile>> open_mmproj(const std::filesystem::p
 // A folder of safetensors; nullptr where its model takes no images, or in no way that is known here.
 Result<std::unique_ptr<formats::ModelFile>> open_tower_of(const std::filesystem::path& folder);
 
-// The one file beside the model's whose name begins with "mmproj" and ends with ".gguf". Several: an error that lists
-// them.
+// The one file beside the model's that is named as an mmproj file (formats/companion_name.h). Several: an error that
+// lists them.
 Result<std::optional<std::filesystem::path>> mmproj_beside(const std::filesystem::path& model);
 
 }  // namespace candor::vision

@@ -132,6 +132,28 @@ TEST_F(BadFolder, wants_the_class_of_merges) {
   EXPECT_NE(refusal().find("merge 1"), std::string::npos) << refusal();
 }
 
+// The newest form of a chat template is the one that counts.
+TEST_F(BadFolder, takes_the_template_of_the_processor_before_the_tokenizers) {
+  const auto seen = [&]() -> std::string {
+    Words words;
+    const auto done = read(folder_, 300, words);
+    if (!done) return done.error().message;
+    const auto* text = std::get_if<std::string_view>(words.metadata.find("tokenizer.chat_template"));
+    return text == nullptr ? "" : std::string(*text);
+  };
+  write("vocab.json", "{\"a\": 0, \"b\": 1, \"ab\": 2}");
+  write("merges.txt", "#version: 0.2\na b\n");
+  write("tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer", "chat_template": "one"})");
+  EXPECT_EQ(seen(), "one");
+  write("chat_template.json", R"({"chat_template": "two"})");
+  EXPECT_EQ(seen(), "two");
+  write("chat_template.jinja", "three");
+  EXPECT_EQ(seen(), "three");
+  fs::remove(folder_ / "chat_template.jinja");
+  write("chat_template.json", R"({"chat_template": 3})");
+  EXPECT_NE(refusal().find("chat_template.json"), std::string::npos) << refusal();
+}
+
 TEST_F(BadFolder, names_a_setting_that_cannot_be_obeyed) {
   const std::string bytes = R"({"type": "ByteLevel", "add_prefix_space": false})";
   write("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}, "pre_tokenizer": )" +

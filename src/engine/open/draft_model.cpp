@@ -11,7 +11,7 @@
 #include "backend/op_specs.h"
 #include "draft/draft_length.h"
 #include "draft/head_drafter.h"
-#include "formats/head_name.h"
+#include "formats/companion_name.h"
 #include "model/hub/hub_folder.h"
 #include "model/prediction.h"
 

@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include "formats/head_name.h"
+#include "formats/companion_name.h"
 #include "formats/json_text.h"
 #include "formats/new_file.h"
 #include "formats/quote.h"
@@ -95,8 +95,9 @@ Result<Remote> read_remote(HttpClient& http, const RepoName& name, const HubOpti
 bool is_wanted_beside_safetensors(const std::string& name) {
   if (name.find('/') != std::string::npos) return false;
   constexpr std::string_view kFiles[] = {
-      "config.json",         "generation_config.json",       "tokenizer.json",
-      "chat_template.jinja", "model.safetensors.index.json", "tokenizer_config.json"};
+      "config.json",           "generation_config.json",   "tokenizer.json",
+      "chat_template.jinja",   "chat_template.json",       "model.safetensors.index.json",
+      "tokenizer_config.json", "preprocessor_config.json", "processor_config.json"};
   return std::ranges::find(kFiles, name) != std::end(kFiles) || name.ends_with(".safetensors");
 }
 
@@ -106,14 +107,29 @@ std::string list_names(const std::vector<RemoteFile>& files) {
   return names;
 }
 
-// And the heads that stand beside them.
-std::vector<RemoteFile> with_heads(const Remote& remote, std::vector<RemoteFile> models) {
+// The mmproj file to take of several: of 16 bits, which loses nothing that is seen and is half of 32.
+const RemoteFile* best_mmproj(const Remote& remote) {
+  constexpr std::string_view kTypes[] = {"f16", "bf16", "q8_0"};
+  const auto rank = [&](const RemoteFile& file) {
+    const auto type = std::ranges::find_if(kTypes, [&](auto name) { return names_quant(file.name, std::string(name)); });
+    return std::pair(type - std::begin(kTypes), file.name);
+  };
+  const RemoteFile* best = nullptr;
+  for (const RemoteFile& file : remote.files) {
+    if (formats::is_mmproj_name(file.name) && (best == nullptr || rank(file) < rank(*best))) best = &file;
+  }
+  return best;
+}
+
+// And what stands beside them: their heads, and one file that reads images.
+std::vector<RemoteFile> with_companions(const Remote& remote, std::vector<RemoteFile> models) {
   const size_t n_models = models.size();
   for (const RemoteFile& file : remote.files) {
     for (size_t i = 0; formats::is_head_name(file.name) && i < n_models; ++i) {
       if (formats::head_name_of(models[i].name) == file.name) models.push_back(file);
     }
   }
+  if (const RemoteFile* mmproj = best_mmproj(remote)) models.push_back(*mmproj);
   return models;
 }
 
@@ -122,19 +138,19 @@ Result<std::vector<RemoteFile>> choose_files(const Remote& remote, const RepoNam
   std::vector<RemoteFile> folder;
   bool has_weights = false;
   for (const RemoteFile& file : remote.files) {
-    if (file.name.ends_with(".gguf") && !formats::is_head_name(file.name)) ggufs.push_back(file);
+    if (file.name.ends_with(".gguf") && !formats::is_companion_name(file.name)) ggufs.push_back(file);
     if (!is_wanted_beside_safetensors(file.name)) continue;
     folder.push_back(file);
     has_weights |= file.name.ends_with(".safetensors");
   }
   if (name.quant.empty() && has_weights) return folder;
-  if (name.quant.empty() && ggufs.size() == 1) return with_heads(remote, std::move(ggufs));
+  if (name.quant.empty() && ggufs.size() == 1) return with_companions(remote, std::move(ggufs));
   const std::string quant = name.quant.empty() ? "Q4_K_M" : name.quant;
   std::vector<RemoteFile> chosen;
   for (const RemoteFile& file : ggufs) {
     if (names_quant(file.name, quant)) chosen.push_back(file);
   }
-  if (!chosen.empty()) return with_heads(remote, std::move(chosen));
+  if (!chosen.empty()) return with_companions(remote, std::move(chosen));
   if (ggufs.empty()) {
     return fail(ErrorKind::kNotFound, fmt::format("{}: holds neither safetensors nor GGUF files", full_name(name)));
   }
@@ -164,7 +180,7 @@ class Puller {
     model.repaired = std::move(repaired_);
     CANDOR_TRY(write_ref(remote.commit));
     const auto first_gguf = std::ranges::min_element(
-        files, {}, [](const RemoteFile& file) { return std::pair(formats::is_head_name(file.name), file.name); });
+        files, {}, [](const RemoteFile& file) { return std::pair(formats::is_companion_name(file.name), file.name); });
     model.path = first_gguf->name.ends_with(".gguf") ? snapshot / first_gguf->name : snapshot;
     return model;
   }

@@ -89,13 +89,30 @@ TEST_F(Hub, a_head_comes_with_its_model_and_is_none) {
   EXPECT_EQ(*find_cached(*parse_repo_name("u/r:Q8_0"), root()), pulled->path);
 }
 
+TEST_F(Hub, what_reads_images_comes_with_its_model_and_is_none) {
+  publish("m-Q4_K_M.gguf", "four", true);
+  publish("x-Q8_0.gguf", "eight", true);
+  publish("mmproj-x-Q8_0.gguf", "small", true);
+  publish("mmproj-x-f16.gguf", "tower", true);
+  publish("mmproj-x-f32.gguf", "large", true);
+  const auto pulled = pull_model("u/r:q8_0");
+  ASSERT_TRUE(pulled) << pulled.error().message;
+  EXPECT_EQ(pulled->path.filename(), "x-Q8_0.gguf");
+  EXPECT_EQ(read_text(pulled->path.parent_path() / "mmproj-x-f16.gguf"), "tower");
+  EXPECT_FALSE(std::filesystem::exists(pulled->path.parent_path() / "mmproj-x-Q8_0.gguf"));
+  EXPECT_EQ(list_models(root()).size(), 1u);
+  EXPECT_EQ(*find_cached(*parse_repo_name("u/r:Q8_0"), root()), pulled->path);
+}
+
 TEST_F(Hub, a_folder_of_safetensors_comes_with_what_stands_beside_it) {
   publish("config.json", "{}", false);
   publish("model.safetensors", "weights", true);
+  publish("preprocessor_config.json", "{\"size\": 1}", false);
   publish("pytorch_model.bin", "pickle", true);
   const auto pulled = pull_model("u/r");
   ASSERT_TRUE(pulled) << pulled.error().message;
   EXPECT_EQ(read_text(pulled->path / "model.safetensors"), "weights");
+  EXPECT_EQ(read_text(pulled->path / "preprocessor_config.json"), "{\"size\": 1}");
   EXPECT_FALSE(std::filesystem::exists(pulled->path / "pytorch_model.bin"));
   EXPECT_EQ(read_text(root() / "models--u--r" / "refs" / "main"), kCommit);
 }

@@ -40,15 +40,28 @@ Result<std::optional<json>> optional_json(const fs::path& path, size_t max_bytes
   return std::optional<json>(std::move(value));
 }
 
-// chat_template.jinja, which stands above tokenizer_config.json's.
 Result<void> read_template_file(const fs::path& path, formats::MetaList& metadata) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return {};
   CANDOR_ASSIGN(const platform::MappedFile file, platform::MappedFile::open(path));
   if (file.bytes().size() > kMaxConfigBytes) return bad(path, "is larger than 16 MiB");
   metadata.add_string("tokenizer.chat_template",
                       {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
   return file.check_intact();
+}
+
+// chat_template.jinja, or the chat_template.json of older processors; either stands above tokenizer_config.json's.
+Result<void> read_template(const fs::path& folder, formats::MetaList& metadata) {
+  constexpr const char* kKey = "chat_template";
+  std::error_code ignored;
+  if (const fs::path jinja = folder / "chat_template.jinja"; fs::exists(jinja, ignored))
+    return read_template_file(jinja, metadata);
+  const fs::path older = folder / "chat_template.json";
+  CANDOR_ASSIGN(const auto settings, optional_json(older, kMaxConfigBytes));
+  if (!settings) return {};
+  const auto text = settings->find(kKey);
+  if (text == settings->end() || !text->is_string())
+    return bad(older, "has no text under \"chat_template\"; download it again");
+  metadata.add_string("tokenizer.chat_template", text->get_ref<const std::string&>());
+  return {};
 }
 
 // A file that may be absent, as text; at most kMaxTokenizerBytes.
@@ -179,7 +192,7 @@ Result<void> read_words(const fs::path& folder, int64_t n_vocab, formats::MetaLi
                                                    .pieces = pointer(words.pieces),
                                                    .ranks_are_ids = words.ranks_are_ids},
                                                   n_vocab, metadata));
-  return read_template_file(folder / "chat_template.jinja", metadata);
+  return read_template(folder, metadata);
 }
 
 }  // namespace candor::model
