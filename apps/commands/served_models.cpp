@@ -48,7 +48,8 @@ bool is_later_part(const std::string& stem) {
 bool is_model(const fs::path& path) {
   std::error_code ignored;
   if (path.extension() == ".gguf") {
-    return fs::is_regular_file(path, ignored) && !is_later_part(path.stem().string()) && !formats::is_companion_name(path);
+    return fs::is_regular_file(path, ignored) && !is_later_part(path.stem().string()) &&
+           !formats::is_companion_name(path);
   }
   return fs::is_directory(path, ignored) && fs::exists(path / "config.json", ignored);
 }
@@ -124,8 +125,7 @@ void ServedModels::add(std::string name, const fs::path& path, std::vector<serve
   if (!names_.insert(name).second)
     return warn_once(
         fmt::format("{} is not offered: the name \"{}\" is another's", clipped(path.string()), clipped(name)));
-  all.push_back(
-      {.name = std::move(name), .path = path, .file_bytes = bytes_of(path), .modified = changed_at(path)});
+  all.push_back({.name = std::move(name), .path = path, .file_bytes = bytes_of(path), .modified = changed_at(path)});
 }
 
 void ServedModels::add_folder(std::vector<serve::ModelSource>& all) {

@@ -157,9 +157,8 @@ std::string decode_text(const StreamOutcome& outcome, double dram_share) {
   if (!outcome.others.empty()) text += fmt::format("{} answers, ", outcome.others.size() + 1);
   text += fmt::format("{} tokens", usage.completion_tokens);
   // The search makes one token of each beam at a time, whichever of them become answers.
-  text += outcome.n_beams > 0
-              ? fmt::format(" of {} beams, {} a beam", outcome.n_beams, rate(t.decode_tokens_per_s))
-              : ", " + rate(t.decode_tokens_per_s);
+  text += outcome.n_beams > 0 ? fmt::format(" of {} beams, {} a beam", outcome.n_beams, rate(t.decode_tokens_per_s))
+                              : ", " + rate(t.decode_tokens_per_s);
   text += share(dram_share, "DRAM");
   if (t.itl_mean_ms > 0) text += fmt::format(", ITL {}", format_ms(t.itl_mean_ms));
   return text;

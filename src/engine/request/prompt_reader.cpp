@@ -144,8 +144,7 @@ Result<std::vector<TokenId>> PromptReader::read_tokens(const TokenPrompt& tokens
   return tokens;
 }
 
-Result<ReadPrompt> PromptReader::read_chat(const ChatPrompt& chat,
-                                           const std::function<void(ReadPart)>& on_done) const {
+Result<ReadPrompt> PromptReader::read_chat(const ChatPrompt& chat, const std::function<void(ReadPart)>& on_done) const {
   std::vector<SharedImage> images;
   for (const Message& message : chat.messages) CANDOR_TRY(read_images(message.images, "messages", images));
   if (on_done) on_done(ReadPart::kImages);

@@ -111,7 +111,8 @@ std::string list_names(const std::vector<RemoteFile>& files) {
 const RemoteFile* best_mmproj(const Remote& remote) {
   constexpr std::string_view kTypes[] = {"f16", "bf16", "q8_0"};
   const auto rank = [&](const RemoteFile& file) {
-    const auto type = std::ranges::find_if(kTypes, [&](auto name) { return names_quant(file.name, std::string(name)); });
+    const auto type =
+        std::ranges::find_if(kTypes, [&](auto name) { return names_quant(file.name, std::string(name)); });
     return std::pair(type - std::begin(kTypes), file.name);
   };
   const RemoteFile* best = nullptr;

@@ -9,9 +9,9 @@
 #include <functional>
 #include <sstream>
 
+#include "hub/model_cache.h"
 #include "hub/pull/digest.h"
 #include "hub/pull/partial_file.h"
-#include "hub/model_cache.h"
 #include "hub/pull/pull.h"
 #include "support/mock_hub.h"
 #include "support/temp_folder.h"

@@ -1,6 +1,6 @@
 #pragma once
-// Reads the vocabulary and the chat template of a Hugging Face checkpoint: tokenizer.json (where it is absent tekken.json,
-// tokenizer.model, tiktoken.model, *.tiktoken, or vocab.json with merges.txt, the first that is there),
+// Reads the vocabulary and the chat template of a Hugging Face checkpoint: tokenizer.json (where it is absent
+// tekken.json, tokenizer.model, tiktoken.model, *.tiktoken, or vocab.json with merges.txt, the first that is there),
 // tokenizer_config.json, generation_config.json and chat_template.jinja (or .json) become metadata under GGUF's keys.
 
 #include <cstddef>
