@@ -412,6 +412,7 @@ TEST_F(anthropic_thinking, the_second_turn_of_an_agent_is_answered_and_only_what
   Json second = Json::parse(file);
   second["model"] = "pocket";
   second["max_tokens"] = 4;
+  second["seed"] = 3;
   Json first = second;
   first["messages"].erase(first["messages"].begin() + 2, first["messages"].end());
   std::string& billing = first["system"][0]["text"].get_ref<std::string&>();
