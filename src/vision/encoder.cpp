@@ -25,7 +25,6 @@ int32_t n_blocks_of(int32_t n_patches) {
   return (n_patches + backend::kBlockTokens - 1) / backend::kBlockTokens;
 }
 
-// Of a tile, that there is room for at once; larger ones make more.
 int32_t usual_rows(const VisionSpec& spec) {
   return spec.n_lead_rows + std::min(spec.max_patches, kUsualPatches);
 }
@@ -131,12 +130,16 @@ int32_t kv_blocks_of(const VisionSpec& spec, const image::Tile& tile) {
   return std::max(n_windows, n_blocks_of(spec.n_lead_rows + tile.rows * tile.cols));
 }
 
+bool is_of_blocks(const TensorView& tensor) {
+  return tensor.name.starts_with("v.blk.") || tensor.name.starts_with("v.post_ln.");
+}
+
 // The tensors of the tower's blocks alone.
 class BlocksOf final : public formats::ModelFile {
  public:
   explicit BlocksOf(const formats::ModelFile& file) : file_(file) {
     for (const TensorView& tensor : file.tensors()) {
-      if (tensor.name.starts_with("v.blk.") || tensor.name.starts_with("v.post_ln.")) tensors_.push_back(tensor);
+      if (is_of_blocks(tensor)) tensors_.push_back(tensor);
     }
   }
   const formats::FileInfo& info() const override { return file_.info(); }
@@ -171,8 +174,7 @@ Result<std::vector<float>> read_positions(const formats::ModelFile& file, const 
 // Tensors that nobody reads would change what comes out.
 Result<void> refuse_unread(const formats::ModelFile& file, const VisionSpec& spec) {
   const auto is_read = [&](const TensorView& tensor) {
-    if (tensor.name.starts_with("v.blk.") || tensor.name.starts_with("v.post_ln.")) return true;
-    if (tensor.name == spec.positions.table) return true;
+    if (is_of_blocks(tensor) || tensor.name == spec.positions.table) return true;
     for (const RowLayersSpec* layers : layers_of(spec)) {
       for (const RowLayer& layer : layers->layers) {
         if (tensor.name == layer.weight || tensor.name == layer.bias) return true;

@@ -13,7 +13,6 @@ namespace {
 
 Error of_image(size_t number, Error error) {
   error.message = "image " + std::to_string(number) + ": " + error.message;
-  error.field = "messages";
   return error;
 }
 

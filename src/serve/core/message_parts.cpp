@@ -53,6 +53,11 @@ Result<std::string> ImageFiles::of_base64(std::string_view text) {
   return decoded(text);
 }
 
+Result<std::string> ImageFiles::of_listed(const Json& value) {
+  if (!value.is_string()) return refused("is no string of base64");
+  return of_base64(value.get_ref<const std::string&>());
+}
+
 Result<std::string> ImageFiles::of_url(std::string_view url) {
   CANDOR_TRY(admit());
   constexpr std::string_view kScheme = "data:";

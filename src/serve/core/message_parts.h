@@ -27,6 +27,8 @@ class ImageFiles {
   // "data:image/png;base64,...", or an address (http, https) where the server fetches images.
   Result<std::string> of_url(std::string_view url);
   Result<std::string> of_base64(std::string_view text);
+  // A member of a list of images: a string of base64.
+  Result<std::string> of_listed(const Json& value);
 
  private:
   Result<void> admit();

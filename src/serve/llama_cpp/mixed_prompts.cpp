@@ -60,9 +60,7 @@ Result<Prompt> read_media(const Json& value, ImageFiles& files) {
   if (fields.fault()) return fail(*fields.fault(), "prompt");
   TextPrompt prompt = text_of(*text);
   for (size_t i = 0; data != nullptr && i < data->size(); ++i) {
-    const Json& one = (*data)[i];
-    auto file = one.is_string() ? files.of_base64(one.get_ref<const std::string&>())
-                                : Result<std::string>(fail(ErrorKind::kInvalidInput, "is no string of base64"));
+    auto file = files.of_listed((*data)[i]);
     if (!file) {
       return fail(file.error().kind, fmt::format("prompt.multimodal_data[{}] {}", i, file.error().message), "prompt");
     }

@@ -133,9 +133,7 @@ void read_images(Fields& fields, ImageFiles& files, MessageParts& parts) {
   const Json* images = fields.array("images");
   if (images == nullptr) return;
   for (size_t i = 0; i < images->size() && !fields.fault(); ++i) {
-    const Json& image = (*images)[i];
-    auto file = image.is_string() ? files.of_base64(image.get_ref<const std::string&>())
-                                  : Result<std::string>(fail(ErrorKind::kInvalidInput, "is no string of base64"));
+    auto file = files.of_listed((*images)[i]);
     if (!file) {
       return fields.refuse_with(fail(
           file.error().kind, fmt::format("{}[{}] {}", fields.path_of("images"), i, file.error().message), "images"));
