@@ -114,6 +114,10 @@ std::string repeated(std::string_view text, int32_t n) {
   return all;
 }
 
+std::string expand_one_tile(const image::Prepared&, std::string_view row, std::span<const int32_t> rows_of_tiles) {
+  return repeated(row, rows_of_tiles.front());
+}
+
 void add_class_row(VisionSpec& spec) {
   ++spec.n_lead_rows;
   ++spec.tower.max_positions;
@@ -170,21 +174,47 @@ Result<VisionSpec> read_tower(const formats::ModelFile& file, backend::GateKind 
   return spec;
 }
 
+namespace {
+
 // Of a head's pairs the first half turns by the patch's row, the other by its column, both as in a head half as wide.
-void rotate_by_grid(double base, model::ArchSpec& tower) {
+void rotate_by_grid(model::ArchSpec& tower) {
+  constexpr double kBase = 10000.0;
   for (model::BlockSpec& block : tower.blocks) {
     backend::RopeSpec& rope = block.attn.rope;
     rope.n_dims = block.attn.head_dim;
     rope.pairs = backend::RopePairs::kHalves;
-    rope.base = base;
+    rope.base = kBase;
     const int32_t n_each = rope.n_dims / 4;
     rope.axes.clear();
     rope.own_frequencies.clear();
     for (int32_t i = 0; i < 2 * n_each; ++i) {
       rope.axes.push_back(i < n_each ? 0 : 1);
-      rope.own_frequencies.push_back(rounded_pow(base, -2.0 * (i % n_each) / (2.0 * n_each)));
+      rope.own_frequencies.push_back(rounded_pow(kBase, -2.0 * (i % n_each) / (2.0 * n_each)));
     }
   }
+}
+
+}  // namespace
+
+Result<void> read_own_shape(const formats::ModelFile& file, PixelBounds usual, VisionSpec& spec) {
+  constexpr int64_t kMostPatches = 1 << 14;  // so that activations take no more than some gigabytes
+  const model::Hparams hparams(file, "clip.vision");
+  CANDOR_ASSIGN(const int32_t merge, hparams.int_or("spatial_merge_size", 2, {1, 16}));
+  CANDOR_ASSIGN(const int32_t least, hparams.int_or("image_min_pixels", usual.least, {1, INT32_MAX}));
+  CANDOR_ASSIGN(const int32_t most, hparams.int_or("image_max_pixels", usual.most, {1, INT32_MAX}));
+  if (spec.tower.blocks.front().attn.head_dim % 4 != 0) {
+    return fail(ErrorKind::kUnsupported,
+                "the tower's heads have no two halves of pairs: expected a width that 4 divides");
+  }
+  const int64_t patch_pixels = int64_t{spec.recipe.patch_side} * spec.recipe.patch_side;
+  spec.recipe.layout = image::SmartSize{
+      .min_pixels = least, .max_pixels = std::min<int64_t>(most, kMostPatches * patch_pixels), .merge = merge};
+  spec.recipe.filter = image::Filter::kBicubic;
+  spec.max_patches = static_cast<int32_t>(std::min<int64_t>(most / patch_pixels, kMostPatches));
+  spec.tower.max_positions = spec.max_patches;
+  spec.regroup = {RegroupKind::kJoin, merge};
+  rotate_by_grid(spec.tower);
+  return {};
 }
 
 Result<int32_t> projection_width(const formats::ModelFile& file, std::string_view name) {

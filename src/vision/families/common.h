@@ -20,9 +20,15 @@ model::Family tower_family(bool has_final_norm);
 // but the recipe's way of cutting, the regrouping, the projector and the prompt.
 Result<VisionSpec> read_tower(const formats::ModelFile& file, backend::GateKind gate);
 
-// Rotary positions of two axes in every block (Heo et al., "Rotary position embedding for vision transformer", 2024).
-// REQUIRES: heads whose width 4 divides.
-void rotate_by_grid(double base, model::ArchSpec& tower);
+// Of an image; smaller ones are made larger, larger ones smaller.
+struct PixelBounds {
+  int32_t least;
+  int32_t most;
+};
+// What Qwen's towers share: an image keeps its shape, in whole patches and within bounds (`usual`: where the file says
+// none); rotary positions of rows and columns in every block (Heo et al., "Rotary position embedding for vision
+// transformer", 2024); square groups of neighbouring rows become one.
+Result<void> read_own_shape(const formats::ModelFile& file, PixelBounds usual, VisionSpec& spec);
 
 // What "clip.use_gelu" and "clip.use_silu" say. With neither it is the one that Folds::quick_gelu makes kSilu of.
 Result<backend::GateKind> read_gate(const formats::ModelFile& file);
@@ -33,6 +39,9 @@ Result<bool> has_quick_gelu(const formats::ModelFile& file);
 void add_class_row(VisionSpec& spec);
 
 std::string repeated(std::string_view text, int32_t n);
+// VisionSpec::prompt's, of an image that is one tile with nothing around it.
+std::string expand_one_tile(const image::Prepared& prepared, std::string_view row,
+                            std::span<const int32_t> rows_of_tiles);
 
 // The rows of a projector's last matrix.
 Result<int32_t> projection_width(const formats::ModelFile& file, std::string_view tensor);

@@ -33,10 +33,6 @@ constexpr auto kNames = model::join(kHubVit, kOwnNames);
 constexpr std::string_view kIgnored[] = {"post_layernorm.weight", "post_layernorm.bias", "embeddings.position_ids"};
 constexpr TowerDefaults kDefaults = {768, 3072, 12, 12, 224, 32, 1e-5, kActs};
 
-std::string expand(const image::Prepared&, std::string_view row, std::span<const int32_t> rows_of_tiles) {
-  return repeated(row, rows_of_tiles.front());
-}
-
 // What llama.cpp's converter writes where the features are not those of the last block in the file, or where an image
 // is cut or padded.
 Result<void> refuse_others(const formats::ModelFile& file, int32_t n_blocks) {
@@ -82,7 +78,7 @@ Result<VisionSpec> read(const formats::ModelFile& file) {
   spec.projector.layers = {{.weight = "mm.0.weight", .bias = "mm.0.bias", .n_out = hidden},
                            {.kind = RowLayerKind::kActivate, .act = backend::GateKind::kGeluErf},
                            {.weight = "mm.2.weight", .bias = "mm.2.bias", .n_out = width}};
-  spec.prompt = {.mark = "<image>", .row_tokens = kRowTokens, .expand = expand};
+  spec.prompt = {.mark = "<image>", .row_tokens = kRowTokens, .expand = expand_one_tile};
   return spec;
 }
 

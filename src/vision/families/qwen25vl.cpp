@@ -45,15 +45,8 @@ constexpr std::array kNames = {
 constexpr std::string_view kSilu[] = {"silu"};
 constexpr TowerDefaults kDefaults = {3584, 3420, 32, 16, 560, 14, 1e-6, kSilu};
 constexpr const char* kWholeBlocks = "candor.vision.whole_blocks";  // of folders alone
-constexpr double kBase = 10000.0;
-constexpr int64_t kLeastPixels = 56 * 56;
-constexpr int64_t kMostPixels = 28 * 28 * 16384;
-constexpr int64_t kMostPatches = 1 << 14;  // of an image here; larger ones are made smaller
-constexpr int32_t kUsualWindow = 112;      // pixels
-
-std::string expand(const image::Prepared&, std::string_view row, std::span<const int32_t> rows_of_tiles) {
-  return repeated(row, rows_of_tiles.front());
-}
+constexpr PixelBounds kPixels = {56 * 56, 28 * 28 * 16384};
+constexpr int32_t kUsualWindow = 112;  // pixels
 
 // Which blocks see the whole image: listed, or every n-th.
 Result<void> read_windows(const formats::ModelFile& file, int32_t merge, VisionSpec& spec) {
@@ -75,21 +68,10 @@ Result<void> read_windows(const formats::ModelFile& file, int32_t merge, VisionS
 }
 
 Result<VisionSpec> read(const formats::ModelFile& file) {
-  const model::Hparams hparams(file, "clip.vision");
   CANDOR_ASSIGN(VisionSpec spec, read_tower(file, backend::GateKind::kSilu));
-  CANDOR_ASSIGN(const int32_t merge, hparams.int_or("spatial_merge_size", 2, {1, 16}));
   CANDOR_ASSIGN(const int32_t width, projection_width(file, "mm.2.weight"));
-  const int64_t patch_pixels = int64_t{spec.recipe.patch_side} * spec.recipe.patch_side;
-  CANDOR_ASSIGN(const int32_t least, hparams.int_or("image_min_pixels", kLeastPixels, {1, INT32_MAX}));
-  CANDOR_ASSIGN(const int32_t most, hparams.int_or("image_max_pixels", kMostPixels, {1, INT32_MAX}));
-  if (spec.tower.blocks.front().attn.head_dim % 4 != 0) {
-    return fail(ErrorKind::kUnsupported,
-                "the tower's heads have no two halves of pairs: expected a width that 4 divides");
-  }
+  CANDOR_TRY(read_own_shape(file, kPixels, spec));
   spec.family = "qwen2.5vl_merger";
-  spec.recipe.layout = image::SmartSize{
-      .min_pixels = least, .max_pixels = std::min<int64_t>(most, kMostPatches * patch_pixels), .merge = merge};
-  spec.recipe.filter = image::Filter::kBicubic;
   spec.entry.layers.resize(1);
   spec.entry.layers.front().bias.clear();
   for (model::BlockSpec& block : spec.tower.blocks) {
@@ -97,17 +79,13 @@ Result<VisionSpec> read(const formats::ModelFile& file) {
     block.ffn.is_gated = true;
   }
   spec.tower.final_norm.kind = backend::NormKind::kRms;
-  rotate_by_grid(kBase, spec.tower);
-  CANDOR_TRY(read_windows(file, merge, spec));
-  spec.max_patches = static_cast<int32_t>(std::min<int64_t>(most / patch_pixels, kMostPatches));
-  spec.tower.max_positions = spec.max_patches;
-  spec.regroup = {RegroupKind::kJoin, merge};
+  CANDOR_TRY(read_windows(file, spec.regroup.n, spec));
   const int32_t n_joined = spec.regroup.width(spec.tower.dim);
   spec.projector.n_in = n_joined;
   spec.projector.layers = {{.weight = "mm.0.weight", .bias = "mm.0.bias", .n_out = n_joined},
                            {.kind = RowLayerKind::kActivate, .act = backend::GateKind::kGeluErf},
                            {.weight = "mm.2.weight", .bias = "mm.2.bias", .n_out = width}};
-  spec.prompt = {.mark = "<|image_pad|>", .row_tokens = kRowTokens, .expand = expand, .is_grid = true};
+  spec.prompt = {.mark = "<|image_pad|>", .row_tokens = kRowTokens, .expand = expand_one_tile, .is_grid = true};
   return spec;
 }
 
@@ -125,8 +103,9 @@ Result<void> read_hub(const json& config, const json& processor, formats::MetaLi
   CANDOR_TRY(add(vision, "window_size", "window_size", kUsualWindow));
   const json size = processor.value("size", json::object());
   const bool is_old = processor.contains("min_pixels") || processor.contains("max_pixels");
-  CANDOR_TRY(add(is_old ? processor : size, "image_min_pixels", is_old ? "min_pixels" : "shortest_edge", kLeastPixels));
-  CANDOR_TRY(add(is_old ? processor : size, "image_max_pixels", is_old ? "max_pixels" : "longest_edge", kMostPixels));
+  CANDOR_TRY(
+      add(is_old ? processor : size, "image_min_pixels", is_old ? "min_pixels" : "shortest_edge", kPixels.least));
+  CANDOR_TRY(add(is_old ? processor : size, "image_max_pixels", is_old ? "max_pixels" : "longest_edge", kPixels.most));
   std::vector<int64_t> whole;
   for (const json& index : vision.value("fullatt_block_indexes", json({7, 15, 23, 31}))) {
     if (index.is_number_unsigned()) whole.push_back(static_cast<int64_t>(index.get<uint64_t>() & 0xFFFFFF));

@@ -10,7 +10,6 @@
 #include <variant>
 #include <vector>
 
-#include "model/hparams.h"
 #include "vision/families/common.h"
 
 namespace candor::vision {
@@ -53,15 +52,7 @@ constexpr std::array kNames = {
 };
 constexpr TowerDefaults kDefaults = {1152, 4304, 27, 16, 768, 16, 1e-6, kTanhGelu};
 constexpr const char* kDeepFlags = "clip.vision.is_deepstack_layers";
-constexpr double kBase = 10000.0;
-constexpr int64_t kLeastPixels = 65536;
-constexpr int64_t kMostPixels = 16777216;
-// Of an image here, so that it takes no more than some gigabytes of activations; larger ones are made smaller.
-constexpr int64_t kMostPatches = 1 << 14;
-
-std::string expand(const image::Prepared&, std::string_view row, std::span<const int32_t> rows_of_tiles) {
-  return repeated(row, rows_of_tiles.front());
-}
+constexpr PixelBounds kPixels = {65536, 16777216};
 
 // Two layers behind an exact GELU; the norm, where it has one, reads the joined rows.
 RowLayersSpec merger(int32_t n_in, int32_t n_out, const std::string& norm, const std::string& first,
@@ -96,31 +87,15 @@ Result<void> add_taps(const formats::ModelFile& file, int32_t width, VisionSpec&
 }
 
 Result<VisionSpec> read(const formats::ModelFile& file) {
-  const model::Hparams hparams(file, "clip.vision");
   CANDOR_ASSIGN(VisionSpec spec, read_tower(file, backend::GateKind::kGelu));
-  CANDOR_ASSIGN(const int32_t merge, hparams.int_or("spatial_merge_size", 2, {1, 16}));
   CANDOR_ASSIGN(const int32_t width, projection_width(file, "mm.2.weight"));
-  const int32_t patch = spec.recipe.patch_side;
-  const int64_t patch_pixels = int64_t{patch} * patch;
-  CANDOR_ASSIGN(const int32_t least, hparams.int_or("image_min_pixels", kLeastPixels, {1, INT32_MAX}));
-  CANDOR_ASSIGN(const int32_t most, hparams.int_or("image_max_pixels", kMostPixels, {1, INT32_MAX}));
-  if (spec.tower.blocks.front().attn.head_dim % 4 != 0) {
-    return fail(ErrorKind::kUnsupported,
-                "the tower's heads have no two halves of pairs: expected a width that 4 divides");
-  }
+  CANDOR_TRY(read_own_shape(file, kPixels, spec));
   spec.family = "qwen3vl_merger";
-  spec.recipe.layout = image::SmartSize{
-      .min_pixels = least, .max_pixels = std::min<int64_t>(most, kMostPatches * patch_pixels), .merge = merge};
-  spec.recipe.filter = image::Filter::kBicubic;
   spec.entry.layers.pop_back();  // positions are stretched
   spec.positions.table = "v.position_embd.weight";
-  rotate_by_grid(kBase, spec.tower);
-  spec.max_patches = static_cast<int32_t>(std::min<int64_t>(most / patch_pixels, kMostPatches));
-  spec.tower.max_positions = spec.max_patches;
-  spec.regroup = {RegroupKind::kJoin, merge};
   spec.projector = merger(spec.regroup.width(spec.tower.dim), width, "", "mm.0", "mm.2");
   CANDOR_TRY(add_taps(file, width, spec));
-  spec.prompt = {.mark = "<|image_pad|>", .row_tokens = kRowTokens, .expand = expand, .is_grid = true};
+  spec.prompt = {.mark = "<|image_pad|>", .row_tokens = kRowTokens, .expand = expand_one_tile, .is_grid = true};
   return spec;
 }
 
@@ -139,8 +114,8 @@ Result<void> read_hub(const json& config, const json& processor, formats::MetaLi
   CANDOR_ASSIGN(const int32_t merge, hub_int(vision, "spatial_merge_size", 2, 16));
   metadata.add("clip.vision.spatial_merge_size", static_cast<uint64_t>(merge));
   const json size = processor.value("size", json::object());
-  CANDOR_ASSIGN(const int32_t least, hub_int(size, "shortest_edge", kLeastPixels, INT32_MAX));
-  CANDOR_ASSIGN(const int32_t most, hub_int(size, "longest_edge", kMostPixels, INT32_MAX));
+  CANDOR_ASSIGN(const int32_t least, hub_int(size, "shortest_edge", kPixels.least, INT32_MAX));
+  CANDOR_ASSIGN(const int32_t most, hub_int(size, "longest_edge", kPixels.most, INT32_MAX));
   metadata.add("clip.vision.image_min_pixels", static_cast<uint64_t>(least));
   metadata.add("clip.vision.image_max_pixels", static_cast<uint64_t>(most));
   std::vector<bool> flags(number("clip.vision.block_count"));
