@@ -15,6 +15,7 @@ stages=${CANDOR_TEST_STAGES:-setup checks release dev}
 export CANDOR_CARGO_TARGET_DIR="${CANDOR_CARGO_TARGET_DIR:-$PWD/build/cargo}"
 times=""
 results=""
+remains=""
 status=0
 
 stage() {
@@ -43,14 +44,13 @@ leaving_nothing() {
   code=0
   env TMPDIR="$left" "$mark" "$@" || code=$?
   if [ -n "$(ls -A "$left")" ]; then
-    printf 'test.sh: the tests left files behind:\n' >&2
-    find "$left" -mindepth 1 -maxdepth 2 >&2
-    status=1
+    remains="$remains$(find "$left" -mindepth 1 -maxdepth 2 -printf 'left behind by the tests: %P\n')
+"
   fi
   processes=$(grep -lzsxF "$mark" /proc/[0-9]*/environ || true)
   for process in $processes; do
-    printf 'test.sh: the tests left a process behind: %s\n' "$(tr '\0' ' ' <"${process%environ}cmdline")" >&2
-    status=1
+    remains="${remains}left behind by the tests, a process: $(tr '\0' ' ' <"${process%environ}cmdline")
+"
   done
   rm -rf "$left"
   return $code
@@ -89,7 +89,8 @@ else
   stage dev:test run_tests build-dev --label-regex '^(input|both)$'
 fi
 
-printf '\n%s\n' "$times"
+printf '\n%s\n%s' "$times" "$remains"
+[ -z "$remains" ] || status=1
 # shellcheck disable=SC2086
 [ -z "$results" ] || python3 scripts/count_tests.py $results || status=1
 exit "$status"

@@ -11,6 +11,7 @@
 #include "image/prepare.h"
 #include "model/hub/hub_folder.h"
 #include "model/model.h"
+#include "support/temp_folder.h"
 #include "vision/encoder.h"
 #include "vision/vision_files.h"
 #include "vision_golden.h"
@@ -137,8 +138,8 @@ const OddSetting kOddSettings[] = {
 
 // What reading the changed folder says.
 std::string message_of(const OddSetting& odd) {
-  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "odd_vision_folder";
-  std::filesystem::remove_all(folder);
+  const TempFolder temp;
+  const std::filesystem::path& folder = temp.path();
   std::filesystem::copy(vision_golden(odd.golden), folder);
   const std::string pointer = odd.pointer;
   const bool is_processor = pointer.starts_with("/processor");
