@@ -107,12 +107,14 @@ function(candor_sort_test target labels)
   endif()
 endfunction()
 
+# RUN_WHOLE: the program is one test, where its tests share what takes long to make. Else each test runs by itself.
 function(candor_add_test target)
+  cmake_parse_arguments(PARSE_ARGV 1 test "RUN_WHOLE" "" "")
   if(NOT CMAKE_CROSSCOMPILING)
     find_package(GTest REQUIRED)
   endif()
   include(GoogleTest)
-  add_executable(${target} ${ARGN})
+  add_executable(${target} ${test_UNPARSED_ARGUMENTS})
   candor_compile_quickly(${target})
   candor_compile_together(${target})
   if(CANDOR_SANITIZE MATCHES "undefined")
@@ -121,8 +123,14 @@ function(candor_add_test target)
   target_link_libraries(${target} PRIVATE GTest::gtest_main candor_test_data)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
   candor_sort_test(${target} labels)
-  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT 600 ENVIRONMENT ${CANDOR_TEST_ENVIRONMENT} LABELS "${labels}")
+  if(test_RUN_WHOLE)
+    string(REGEX REPLACE "^candor_|_test$" "" name ${target})
+    add_test(NAME ${name}.all COMMAND ${target})
+    set_tests_properties(${name}.all PROPERTIES TIMEOUT 600 ENVIRONMENT ${CANDOR_TEST_ENVIRONMENT} LABELS "${labels}")
+  else()
+    gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                         PROPERTIES TIMEOUT 600 ENVIRONMENT ${CANDOR_TEST_ENVIRONMENT} LABELS "${labels}")
+  endif()
 endfunction()
 
 # What gcc takes longest for in a sanitized kernel table: checks of scopes, checks written out where they stand (they

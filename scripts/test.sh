@@ -78,6 +78,7 @@ stage setup:clients sh scripts/setup_clients.sh || echo "setup: the clients of t
 stage setup:page sh scripts/setup_page.sh || echo "setup: the packages of the page are not all here"
 stage checks checks
 if [ -n "$all" ]; then
+  export CANDOR_TEST_ROWS="${CANDOR_TEST_ROWS:-10000}"
   stage release:build sh scripts/build.sh release
   stage release:test run_tests build
   stage dev:build sh scripts/build.sh dev

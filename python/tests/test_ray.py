@@ -20,7 +20,7 @@ except ImportError:
 import candor
 from candor.columns import answer_rows
 
-N_ROWS = int(os.environ.get("CANDOR_TEST_ROWS", "10000"))
+N_ROWS = int(os.environ.get("CANDOR_TEST_ROWS", "4000"))
 OPTIONS: dict = {"max_tokens": 8, "temperature": 0.8}
 
 

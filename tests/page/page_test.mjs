@@ -242,18 +242,20 @@ const axe_late = (tools) => examine(tools, late);
 async function examine(tools, names) {
   const source = (await import("node:fs")).readFileSync(need("axe-core") && new URL("../../web/node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
   for (const name of names) {
-    for (const theme of ["light", "dark"]) {
-      for (const viewport of [{ width: 1280, height: 800 }, { width: 390, height: 844 }]) {
-        const context = await tools.browser.newContext({ colorScheme: theme, viewport, bypassCSP: true });
-        const page = await context.newPage();
-        await showNewest(page, tools.url);
-        await views[name](page, tools.url);
-        await page.evaluate(source);
+    for (const viewport of [{ width: 1280, height: 800 }, { width: 390, height: 844 }]) {
+      const context = await tools.browser.newContext({ viewport, bypassCSP: true });
+      const page = await context.newPage();
+      await showNewest(page, tools.url);
+      await views[name](page, tools.url);
+      await page.evaluate(source);
+      for (const colorScheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme });
+        await page.waitForFunction((theme) => document.documentElement.dataset.theme === theme, colorScheme);
         const { violations } = await page.evaluate(() => globalThis.axe.run());
         const told = violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 140)).join(" | ")}`);
-        check(told.length === 0, `${name}, ${theme}, ${viewport.width} wide: no violation, and there is\n${told.join("\n")}`);
-        await context.close();
+        check(told.length === 0, `${name}, ${colorScheme}, ${viewport.width} wide: no violation, and there is\n${told.join("\n")}`);
       }
+      await context.close();
     }
   }
 }
