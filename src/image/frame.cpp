@@ -39,11 +39,15 @@ Result<Image> crop(View image, const Box& box, Colour outside) {
   return out;
 }
 
+Box middle_of(Size image, Size wanted) {
+  return {.left = middle(image.width, wanted.width),
+          .top = middle(image.height, wanted.height),
+          .width = wanted.width,
+          .height = wanted.height};
+}
+
 Result<Image> center_crop(View image, Size size) {
-  return crop(image, {.left = middle(image.width, size.width),
-                      .top = middle(image.height, size.height),
-                      .width = size.width,
-                      .height = size.height});
+  return crop(image, middle_of({.height = image.height, .width = image.width}, size));
 }
 
 Result<Image> pad(View image, Size size, Colour colour) {

@@ -21,6 +21,9 @@ struct Box {
 // Pixels outside the image have the colour `outside`: a box that begins before the image pads it.
 Result<Image> crop(View image, const Box& box, Colour outside = {});
 
+// Where the middle of an image lies: before its first pixel where it is smaller.
+Box middle_of(Size image, Size wanted);
+
 // The middle, as torchvision cuts it: where the image is smaller, black is added, the odd row and column behind it.
 // What is left over when a difference is odd is cut at the end.
 Result<Image> center_crop(View image, Size size);

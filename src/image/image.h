@@ -46,4 +46,14 @@ struct Size {
   bool operator==(const Size&) const = default;
 };
 
+// A part of an image, in its pixels; borders may lie between two of them, and outside of the image.
+struct Region {
+  double left = 0.0;
+  double top = 0.0;
+  double width = 0.0;
+  double height = 0.0;
+
+  bool operator==(const Region&) const = default;
+};
+
 }  // namespace candor::image

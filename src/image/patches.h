@@ -15,6 +15,7 @@ struct Tile {
   int32_t cols = 0;
   std::vector<float>
       patches{};  // [rows * cols, 3 * p * p]: patches row by row; in one: channel, y, x, as a conv has it
+  Region from{};  // what the patches show together, of the image that was given
 };
 
 // What is left of the sides beyond whole patches is dropped, as by a convolution. REQUIRES: side > 0.

@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "image/frame.h"
+#include "image/canvas.h"
 #include "image/geometry.h"
 #include "image/resize.h"
 
@@ -16,8 +16,8 @@ namespace {
 // One image on its way through a recipe.
 class Preparation {
  public:
-  Preparation(View image, const Recipe& recipe) : image_(image), recipe_(recipe) {
-    prepared_.original = {.height = image.height, .width = image.width};
+  Preparation(Canvas image, const Recipe& recipe) : image_(std::move(image)), recipe_(recipe) {
+    prepared_.original = image_.size();
   }
 
   Result<Prepared> run() {
@@ -41,15 +41,15 @@ class Preparation {
       const int32_t left = i % grid.width * width;
       const int32_t top = i / grid.width * height;
       const Box box{left, top, std::min(width, image_.width - left), std::min(height, image_.height - top)};
-      CANDOR_ASSIGN(const Image part, crop(image_, box));
-      CANDOR_ASSIGN(const Image tile, resize(part, layout.size, recipe_.filter));
+      CANDOR_ASSIGN(const Canvas part, crop(image_, box));
+      CANDOR_ASSIGN(const Canvas tile, resize(part, layout.size, recipe_.filter));
       CANDOR_TRY(add(tile));
     }
     return {};
   }
 
   Result<void> lay_out(const ShortestEdge& layout) {
-    CANDOR_ASSIGN(Image resized, resize(image_, with_short_side(original(), layout.edge), recipe_.filter));
+    CANDOR_ASSIGN(Canvas resized, resize(image_, with_short_side(original(), layout.edge), recipe_.filter));
     if (layout.crop != Size{}) {
       CANDOR_ASSIGN(resized, center_crop(resized, layout.crop));
     }
@@ -59,7 +59,7 @@ class Preparation {
   Result<void> lay_out(const SquareTiles& layout) {
     const Size side{.height = layout.tile_side, .width = layout.tile_side};
     const Size first = layout.longest_edge > 0 ? with_long_side(original(), layout.longest_edge) : layout.size;
-    CANDOR_ASSIGN(Image resized, resize(image_, first, recipe_.filter));
+    CANDOR_ASSIGN(Canvas resized, resize(image_, first, recipe_.filter));
     if (!layout.is_split) return add_whole(resized, side);
     CANDOR_ASSIGN(resized, resize(resized, in_tiles(first, layout.tile_side), recipe_.filter));
     return add_grid(resized, side, resized, side);
@@ -78,7 +78,7 @@ class Preparation {
     const Size grid = shaped_grid(original(), layout);
     const Size size{.height = grid.height * layout.tile.height, .width = grid.width * layout.tile.width};
     CANDOR_TRY(check_tiles(size));
-    CANDOR_ASSIGN(const Image resized, resize(image_, size, recipe_.filter));
+    CANDOR_ASSIGN(const Canvas resized, resize(image_, size, recipe_.filter));
     return add_grid(resized, layout.tile, image_, layout.tile);
   }
 
@@ -89,12 +89,12 @@ class Preparation {
     const Size tile{.height = layout.tile_side, .width = layout.tile_side};
     const Size size{.height = grid.height * tile.height, .width = grid.width * tile.width};
     CANDOR_TRY(check_tiles(size));
-    CANDOR_ASSIGN(const Image resized, resize(image_, size, recipe_.filter));
+    CANDOR_ASSIGN(const Canvas resized, resize(image_, size, recipe_.filter));
     return add_grid(resized, tile, image_, whole);
   }
 
   // The tiles of an image that they divide, and `whole` in a size of its own behind them; one tile is the whole.
-  Result<void> add_grid(const Image& resized, Size tile, View whole, Size whole_size) {
+  Result<void> add_grid(const Canvas& resized, Size tile, const Canvas& whole, Size whole_size) {
     const Size grid{.height = resized.height / tile.height, .width = resized.width / tile.width};
     const int64_t n_tiles = int64_t{grid.height} * grid.width;
     if (n_tiles == 1) return add_only(resized);
@@ -104,31 +104,31 @@ class Preparation {
                               "preprocessor_config.json",
                               image_.width, image_.height, n_tiles, kMostTiles));
     }
-    set_grid(grid, {.height = resized.height, .width = resized.width});
+    set_grid(grid, resized.size());
     for (int32_t row = 0; row < grid.height; ++row) {
       for (int32_t col = 0; col < grid.width; ++col) {
-        CANDOR_ASSIGN(const Image part, crop(resized, {col * tile.width, row * tile.height, tile.width, tile.height}));
+        CANDOR_ASSIGN(const Canvas part, crop(resized, {col * tile.width, row * tile.height, tile.width, tile.height}));
         CANDOR_TRY(add(part));
       }
     }
-    CANDOR_ASSIGN(const Image last, resize(whole, whole_size, recipe_.filter));
+    CANDOR_ASSIGN(const Canvas last, resize(whole, whole_size, recipe_.filter));
     prepared_.whole_tile = static_cast<int32_t>(prepared_.tiles.size());
     return add(last);
   }
 
-  Result<void> add_whole(View image, Size size) {
+  Result<void> add_whole(const Canvas& image, Size size) {
     CANDOR_TRY(check_tiles(size));
-    CANDOR_ASSIGN(const Image resized, resize(image, size, recipe_.filter));
+    CANDOR_ASSIGN(const Canvas resized, resize(image, size, recipe_.filter));
     return add_only(resized);
   }
 
-  Result<void> add_only(const Image& image) {
-    prepared_.resized = {.height = image.height, .width = image.width};
+  Result<void> add_only(const Canvas& image) {
+    prepared_.resized = image.size();
     return add(image);
   }
 
-  Result<void> add(const Image& tile) {
-    const Size size{.height = tile.height, .width = tile.width};
+  Result<void> add(const Canvas& tile) {
+    const Size size = tile.size();
     CANDOR_TRY(check_tiles(size));
     if (std::min(size.height, size.width) < recipe_.patch_side) {
       return fail(
@@ -137,7 +137,12 @@ class Preparation {
                       image_.width, image_.height, size.width, size.height, recipe_.patch_side));
     }
     n_pixels_ += int64_t{size.height} * size.width;
-    prepared_.tiles.push_back(cut_patches(tile, recipe_.patch_side, recipe_.normalisation));
+    prepared_.tiles.push_back(tile.has_pixels()
+                                  ? cut_patches(tile.pixels, recipe_.patch_side, recipe_.normalisation)
+                                  : Tile{size.height / recipe_.patch_side, size.width / recipe_.patch_side});
+    Tile& added = prepared_.tiles.back();
+    const Box whole{.width = added.cols * recipe_.patch_side, .height = added.rows * recipe_.patch_side};
+    added.from = part_of(tile, whole);
     return {};
   }
 
@@ -157,18 +162,29 @@ class Preparation {
                             image_.width, image_.height, kMostTilePixels));
   }
 
-  View image_;
+  Canvas image_;
   const Recipe& recipe_;
   Prepared prepared_{};
   int64_t n_pixels_ = 0;
 };
 
+Result<void> check_patch(const Recipe& recipe) {
+  if (recipe.patch_side >= 1) return {};
+  return fail(ErrorKind::kInvalidInput, "a patch has no pixels: set its side in the recipe");
+}
+
 }  // namespace
 
 Result<Prepared> prepare(View image, const Recipe& recipe) {
   CANDOR_TRY(check(image));
-  if (recipe.patch_side < 1) return fail(ErrorKind::kInvalidInput, "a patch has no pixels: set its side in the recipe");
-  return Preparation(image, recipe).run();
+  CANDOR_TRY(check_patch(recipe));
+  return Preparation(Canvas::of(image), recipe).run();
+}
+
+Result<Prepared> prepare_sizes(Size image, const Recipe& recipe) {
+  CANDOR_TRY(check_size(image));
+  CANDOR_TRY(check_patch(recipe));
+  return Preparation(Canvas::of(image), recipe).run();
 }
 
 }  // namespace candor::image

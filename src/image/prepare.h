@@ -30,5 +30,7 @@ struct Prepared {
 // kInvalidInput where the image, or what it would become, has too many pixels, too few for one patch, or a shape that
 // the recipe refuses. Nothing is allocated before its size is checked.
 Result<Prepared> prepare(View image, const Recipe& recipe);
+// The same of an image whose size alone is known: tiles without numbers.
+Result<Prepared> prepare_sizes(Size image, const Recipe& recipe);
 
 }  // namespace candor::image

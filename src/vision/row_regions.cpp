@@ -1,0 +1,46 @@
+#include "vision/row_regions.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace candor::vision {
+namespace {
+
+std::pair<double, double> clipped(double begin, double length, int32_t side) {
+  const double first = std::clamp(begin, 0.0, static_cast<double>(side));
+  const double last = std::clamp(begin + length, 0.0, static_cast<double>(side));
+  return {first, last - first};
+}
+
+}  // namespace
+
+std::vector<RowGrid> row_grids(const VisionSpec& spec, const image::Prepared& prepared) {
+  const int32_t n = spec.regroup.kind == RegroupKind::kNone ? 1 : spec.regroup.n;
+  std::vector<RowGrid> grids;
+  for (size_t i = 0; i < prepared.tiles.size(); ++i) {
+    const image::Tile& tile = prepared.tiles[i];
+    RowGrid grid{.rows = tile.rows / n, .cols = tile.cols / n, .from = tile.from};
+    grid.from.width *= static_cast<double>(grid.cols * n) / tile.cols;
+    grid.from.height *= static_cast<double>(grid.rows * n) / tile.rows;
+    grid.is_whole = prepared.tiles.size() > 1 && static_cast<size_t>(prepared.whole_tile) == i;
+    grids.push_back(grid);
+  }
+  return grids;
+}
+
+std::vector<image::Region> row_regions(const VisionSpec& spec, const image::Prepared& prepared) {
+  std::vector<image::Region> regions;
+  for (const RowGrid& grid : row_grids(spec, prepared)) {
+    const double width = grid.from.width / grid.cols;
+    const double height = grid.from.height / grid.rows;
+    for (int32_t i = 0; i < grid.n_rows(); ++i) {
+      const auto [left, across] = clipped(grid.from.left + i % grid.cols * width, width, prepared.original.width);
+      const auto [top, down] = clipped(grid.from.top + i / grid.cols * height, height, prepared.original.height);
+      regions.push_back({left, top, across, down});
+    }
+  }
+  return regions;
+}
+
+}  // namespace candor::vision

@@ -1,0 +1,29 @@
+#pragma once
+// Which part of an image each of its rows in the text model shows: a grid for each tile, row by row, in the order of
+// the prompt. Pure; any thread.
+
+#include <cstdint>
+#include <vector>
+
+#include "image/image.h"
+#include "image/prepare.h"
+#include "vision/vision_spec.h"
+
+namespace candor::vision {
+
+// The rows of one tile. Parts that a tower drops at the right and lower ends belong to none.
+struct RowGrid {
+  int32_t rows = 0;
+  int32_t cols = 0;
+  image::Region from{};   // of the image that was given; outside of it where a tile is padded
+  bool is_whole = false;  // the tile shows the whole image, and others show its parts in more detail
+
+  int32_t n_rows() const { return rows * cols; }
+};
+
+std::vector<RowGrid> row_grids(const VisionSpec& spec, const image::Prepared& prepared);
+
+// One for each row, within the image.
+std::vector<image::Region> row_regions(const VisionSpec& spec, const image::Prepared& prepared);
+
+}  // namespace candor::vision
