@@ -19,6 +19,7 @@
 #include "apps/options/adapter_options.h"
 #include "apps/options/arguments.h"
 #include "apps/options/generation_options.h"
+#include "apps/options/image_files.h"
 #include "apps/options/model_choice.h"
 #include "apps/options/prompt_source.h"
 #include "apps/terminal/exit_codes.h"
@@ -33,8 +34,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct VerifyOptions {
-  std::optional<std::string> model, signer, junit;
-  std::vector<std::string> positionals, adapters;
+  std::optional<std::string> model, mmproj, signer, junit;
+  std::vector<std::string> positionals, adapters, images;
   std::optional<int64_t> n_threads, n_ranks;
   std::string quantize;
   bool fast_weights = false;
@@ -122,6 +123,7 @@ EngineOptions engine_for(const VerifyOptions& options, const fs::path& model, co
   opened.n_threads = static_cast<int32_t>(options.n_threads.value_or(0));
   apply_ranks(options.n_ranks, opened);
   opened.adapters = read_adapters(options.adapters);
+  opened.mmproj_path = options.mmproj.value_or("");
   opened.kv_type = find_kv_type(std::get<0>(key));
   opened.n_ctx = std::get<1>(key);
   opened.max_running = 1;
@@ -132,13 +134,14 @@ EngineOptions engine_for(const VerifyOptions& options, const fs::path& model, co
   return opened;
 }
 
-void check(Engine& engine, Checked& checked) {
+void check(Engine& engine, const std::vector<std::string>& images, Checked& checked) {
   ProgressBar bar("verifying " + fs::path(checked.name).filename().string(), ProgressUnit::kTokens);
   const auto began = std::chrono::steady_clock::now();
-  auto verdict = verify(engine, checked.receipt, [&bar](int64_t done, int64_t total) {
+  const auto progress = [&bar](int64_t done, int64_t total) {
     bar.update(static_cast<uint64_t>(done), static_cast<uint64_t>(std::max<int64_t>(1, total)));
     return !interrupted();
-  });
+  };
+  auto verdict = verify(engine, checked.receipt, progress, images);
   bar.finish();
   checked.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   if (!verdict) {
@@ -232,9 +235,20 @@ int report(const VerifyOptions& options, const std::vector<Checked>& all) {
   return code_of(all);
 }
 
+Result<std::vector<std::string>> read_images(const VerifyOptions& options) {
+  std::vector<std::string> images;
+  for (const std::string& path : options.images) {
+    CANDOR_ASSIGN(std::string bytes, read_image_file(path));
+    images.push_back(std::move(bytes));
+  }
+  return images;
+}
+
 int run(const VerifyOptions& options) {
   const auto named = read_names(options);
   if (!named) return say_error(named.error().message), kUserInput;
+  const auto images = read_images(options);
+  if (!images) return say_error(images.error().message), kUserInput;
   std::optional<std::string> signer;
   if (options.signer) {
     auto pem = read_text_file(*options.signer, "the signer's key");
@@ -258,7 +272,7 @@ int run(const VerifyOptions& options) {
     const auto engine = open_engine(engine_for(options, named->model, key, receipts), code);
     if (!engine) return code;
     for (Checked* each : receipts) {
-      check(*engine, *each);
+      check(*engine, *images, *each);
       if (interrupted()) return kInterrupted;
     }
   }
@@ -272,6 +286,13 @@ void add_verify(CLI::App& app, Action& action) {
   const auto options = std::make_shared<VerifyOptions>();
   command->add_option("receipts", options->positionals, "RECEIPT... [MODEL]");
   command->add_option("-m,--model", options->model, "the model's file")->type_name("FILE");
+  command
+      ->add_option("--image", options->images, "an image of a receipt's prompt, found by its digest; may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--mmproj", options->mmproj, "the part that reads images, for a GGUF file (mmproj*.gguf beside it)")
+      ->type_name("FILE");
   command->add_option("--signer", options->signer, "refuse what this Ed25519 key (PEM) has not signed")
       ->type_name("FILE");
   command->add_option("--junit", options->junit, "write the outcome of each as JUnit's XML")->type_name("FILE");

@@ -92,6 +92,8 @@ class Engine {
   DiskCacheStats disk_cache() const;
   // All 0 where the model takes no images.
   ImageStats image_stats() const;
+  // Reads parts of all weights of the tower, the first time. kUnsupported where the model takes no images.
+  Result<VisionInfo> vision_info() const;
   // Begins to write what the prefix cache has in memory to the disk, beside what runs; the number of blocks that it
   // has. kUnsupported where there is no cache on disk, with the reason.
   Result<std::int64_t> save_cache();

@@ -142,6 +142,13 @@ struct DiskCacheStats {
   std::int64_t folder_blocks = 0;
 };
 
+// The part of a model that reads images.
+struct VisionInfo {
+  std::string family{};           // ModelInfo::images
+  std::uint64_t fingerprint = 0;  // of tower, projector and preparation
+  std::string preparation{};      // how pixels become patches, in one line
+};
+
 // Images of requests. Totals since open(), and what stands now.
 struct ImageStats {
   std::int64_t n_encoded = 0;

@@ -32,6 +32,22 @@ struct ReceiptAdapter {
   float scale = 1.0f;  // the source's times the request's
 };
 
+// One image of the prompt, whose rows stand in it as tokens.
+struct ReceiptImage {
+  std::string digest{};  // SHA-256 of its file, hexadecimal
+  std::int32_t width = 0;
+  std::int32_t height = 0;
+  std::int32_t n_rows = 0;
+};
+
+// How images became rows; of a prompt with images.
+struct ReceiptVision {
+  std::string family{};                // of the projector, for people
+  std::uint64_t fingerprint = 0;       // of tower and projector
+  std::string preparation{};           // how pixels became patches
+  std::vector<ReceiptImage> images{};  // in the order of the prompt
+};
+
 struct ReceiptAnswer {
   std::vector<TokenId> tokens{};
   std::vector<float> logprobs{};  // one a token
@@ -52,7 +68,8 @@ struct Receipt {
   ReceiptModel model{};
   std::vector<ReceiptAdapter> adapters{};  // in the order in which they are added
   std::vector<TokenId> prompt{};           // before anything was dropped because the context was full
-  SamplingParams sampling{};               // with the seed and the order of the stages in effect
+  std::optional<ReceiptVision> vision{};
+  SamplingParams sampling{};  // with the seed and the order of the stages in effect
   std::int32_t n = 1;
   std::optional<BeamSearch> beams{};
   std::optional<ConstraintSpec> constraint{};

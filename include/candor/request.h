@@ -168,6 +168,7 @@ struct BeamSearch {
 
 struct Request {
   Prompt prompt{};
+  std::vector<std::string> images{};  // of a TokenPrompt: files, as of a Message; its tokens have their rows, in order
   SamplingParams sampling{};
   std::int32_t n = 1;  // independent answers to one prompt, read once; choice i draws with the words of (seed, i)
   std::optional<BeamSearch> beams{};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -17,7 +18,7 @@ namespace candor {
 
 class Engine;
 
-inline constexpr std::int32_t kReceiptVersion = 1;
+inline constexpr std::int32_t kReceiptVersion = 2;  // 1 where the prompt has no images
 inline constexpr std::size_t kMaxReceiptBytes = std::size_t{64} << 20;
 
 // Of its bytes.
@@ -38,11 +39,11 @@ Result<void> check_signature(const Receipt& receipt);
 
 // What differs first, of the first answer in which something does.
 struct ReceiptDifference {
-  std::string field{};          // "tokens", "logprobs", "text", "finish_reason", "stop_index", "score"
-  std::int32_t answer = 0;      // which
-  std::int64_t position = 0;    // of the token, from 0
-  TokenId claimed = -1;         // what the receipt says; -1: no token
-  TokenId expected = -1;        // what the model gives; -1: no token
+  std::string field{};           // "tokens", "logprobs", "text", "finish_reason", "stop_index", "score"
+  std::int32_t answer = 0;       // which
+  std::int64_t position = 0;     // of the token, from 0
+  TokenId claimed = -1;          // what the receipt says; -1: no token
+  TokenId expected = -1;         // what the model gives; -1: no token
   double claimed_logprob = 0.0;  // the model's, of both; of a logprob what the receipt says and what it is
   double expected_logprob = 0.0;
 };
@@ -55,11 +56,13 @@ struct ReceiptVerdict {
 };
 
 // Computes prompt and answers again, reading the answers as far as they are right. Errors say that the receipt can not
-// be checked here (another model, K/V type, numerics or context; an adapter that is not loaded). progress: tokens that
-// were verified, of how many, on the engine thread; false ends the check with kCancelled; may be empty. Not from a
+// be checked here (another model, K/V type, numerics or context; an adapter that is not loaded; an image that is not
+// given). progress: tokens that were verified, of how many, on the engine thread; false ends the check with kCancelled;
+// may be empty. images: the files of the prompt's images, found by their digests; others are passed over. Not from a
 // callback.
 Result<ReceiptVerdict> verify(Engine& engine, const Receipt& receipt,
-                              const std::function<bool(std::int64_t, std::int64_t)>& progress = {});
+                              const std::function<bool(std::int64_t, std::int64_t)>& progress = {},
+                              std::span<const std::string> images = {});
 // "verified: 412 of 412 tokens, logprobs equal", or the first difference.
 std::string to_string(const ReceiptVerdict& verdict, const Engine& engine);
 // {"verified", "message" (the line above), "tokens", "verified_tokens", "difference" (null, or its members)}

@@ -135,7 +135,8 @@ Engine::Impl::Impl(engine::LoadedModel loaded_model, const sandbox::HelperOption
              .label_pooling = loaded.head.label_pooling,
              .label_pad = loaded.head.label_pad,
              .key = prefix_key(loaded),
-             .adapters = &adapters},
+             .adapters = &adapters,
+             .images = image_reader.get()},
       loop(loaded, inbox, adapters, metrics, clock, store.store, images.get()) {
   info.has_chat_template = reader.has_template();
   info.chat_template = reader.template_source();
@@ -183,7 +184,7 @@ Result<std::unique_ptr<engine::ActiveRequest>> Engine::Impl::read_request(const 
   const engine::Inbox::Reading reading(inbox);
   const int64_t now_ns = clock.now_ns();
   int64_t decoded_ns = now_ns, rendered_ns = now_ns;
-  auto prompt = reader.read(request.prompt, [&](engine::ReadPart part) {
+  auto prompt = reader.read(request.prompt, request.images, [&](engine::ReadPart part) {
     rendered_ns = clock.now_ns();
     if (part == engine::ReadPart::kImages) decoded_ns = rendered_ns;
   });
@@ -339,7 +340,7 @@ Result<std::string> Engine::apply_template(const ChatPrompt& chat) const {
 
 Result<std::vector<TokenId>> Engine::tokenize(const Prompt& prompt) const {
   return guarded([&]() -> Result<std::vector<TokenId>> {
-    auto read = impl_->reader.read(prompt);
+    auto read = impl_->reader.read(prompt, {});
     if (!read) return read.error();
     return std::move(read->tokens);
   });
@@ -396,6 +397,10 @@ Result<void> Engine::health() const {
 }
 EngineMetrics Engine::metrics() const {
   return impl_->metrics.snapshot();
+}
+Result<VisionInfo> Engine::vision_info() const {
+  if (impl_->image_reader != nullptr) return guarded([&] { return impl_->image_reader->info(); });
+  return Error{ErrorKind::kUnsupported, "this is a text model, it takes no images", {}};
 }
 ImageStats Engine::image_stats() const {
   return impl_->images == nullptr ? ImageStats{} : impl_->images->stats();

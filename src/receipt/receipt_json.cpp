@@ -21,6 +21,8 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;
 
+constexpr std::int32_t kTextVersion = 1;  // of prompts without images
+
 // By GrammarKind, StopScope, OnContextFull and FinishReason.
 const std::vector<std::string_view> kGrammarKinds = {"json_schema", "json_object", "regex", "lark", "choice", "gbnf"};
 const std::vector<std::string_view> kStopScopes = {"both", "content", "reasoning"};
@@ -105,6 +107,18 @@ Ordered sampling_json(const SamplingParams& sampling) {
   return json;
 }
 
+Ordered vision_json(const ReceiptVision& vision) {
+  Ordered images = Ordered::array();
+  for (const ReceiptImage& image : vision.images) {
+    images.push_back(
+        {{"sha256", image.digest}, {"width", image.width}, {"height", image.height}, {"rows", image.n_rows}});
+  }
+  return {{"family", vision.family},
+          {"fingerprint", hex_of(vision.fingerprint)},
+          {"preparation", vision.preparation},
+          {"images", std::move(images)}};
+}
+
 Ordered answer_json(const ReceiptAnswer& answer) {
   Ordered logprobs = Ordered::array();
   for (const float logprob : answer.logprobs) logprobs.push_back(shortest(logprob));
@@ -118,13 +132,16 @@ Ordered answer_json(const ReceiptAnswer& answer) {
 }
 
 Ordered receipt_json(const Receipt& receipt) {
-  Ordered json = {{"receipt", kReceiptVersion}, {"made_by", receipt.made_by}, {"model", model_json(receipt.model)}};
+  Ordered json = {{"receipt", receipt.vision ? kReceiptVersion : kTextVersion},
+                  {"made_by", receipt.made_by},
+                  {"model", model_json(receipt.model)}};
   json["adapters"] = Ordered::array();
   for (const ReceiptAdapter& adapter : receipt.adapters) {
     json["adapters"].push_back(
         {{"name", adapter.name}, {"fingerprint", hex_of(adapter.fingerprint)}, {"scale", shortest(adapter.scale)}});
   }
   json["prompt"] = receipt.prompt;
+  if (receipt.vision) json["vision"] = vision_json(*receipt.vision);
   json["sampling"] = sampling_json(receipt.sampling);
   json["n"] = receipt.n;
   json["beams"] = Ordered();
@@ -161,6 +178,7 @@ class Parser {
     read_adapters(reader);
     receipt_.prompt = reader.ids("prompt");
     if (receipt_.prompt.empty()) reader.refuse("prompt", "one token id or more");
+    if (version_ > kTextVersion) read_vision(reader);
     read_sampling(reader);
     receipt_.n = static_cast<std::int32_t>(reader.integer("n", 1, kMaxChoices));
     read_beams(reader);
@@ -178,11 +196,11 @@ class Parser {
 
   void read_version(ObjectReader& reader) {
     if (!reader.has("receipt")) reader.refuse("receipt", "a receipt's version: this is something else");
-    const std::int64_t version = reader.integer("receipt", 1, kMost);
-    if (error_ || version == kReceiptVersion) return;
+    version_ = reader.integer("receipt", 1, kMost);
+    if (error_ || version_ <= kReceiptVersion) return;
     error_ = Error{ErrorKind::kUnsupported,
                    fmt::format("the receipt is of version {}, and this program knows version {}: use a newer one",
-                               version, kReceiptVersion),
+                               version_, kReceiptVersion),
                    "receipt"};
   }
 
@@ -199,6 +217,26 @@ class Parser {
     read.template_digest = model.optional_text("template").value_or("");
     read.n_ctx = model.integer("context", 1, kMost);
     model.refuse_others();
+  }
+
+  void read_vision(ObjectReader& reader) {
+    const Json* json = reader.object("vision");
+    if (json == nullptr) return;
+    ObjectReader vision = part(*json, "vision");
+    ReceiptVision& read = receipt_.vision.emplace();
+    read.family = vision.text("family");
+    read.fingerprint = number_of(vision.digits("fingerprint", 16));
+    read.preparation = vision.text("preparation");
+    each(vision, "images", [&](ObjectReader& image) {
+      ReceiptImage& one = read.images.emplace_back();
+      one.digest = image.digits("sha256", 64);
+      one.width = static_cast<std::int32_t>(image.integer("width", 1, kMost));
+      one.height = static_cast<std::int32_t>(image.integer("height", 1, kMost));
+      one.n_rows = static_cast<std::int32_t>(image.integer("rows", 1, kMost));
+    });
+    if (read.images.empty() || read.images.size() > kMaxImages)
+      vision.refuse("images", fmt::format("1 to {} images", kMaxImages));
+    vision.refuse_others();
   }
 
   void read_adapters(ObjectReader& reader) {
@@ -335,6 +373,7 @@ class Parser {
   }
 
   Receipt receipt_;
+  std::int64_t version_ = 0;
   std::optional<Error> error_;
 };
 

@@ -6,6 +6,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/sha256.h"
 #include "candor/version.h"
 
 namespace candor::receipt {
@@ -83,6 +84,38 @@ bool was_broken_off(const ReceiptAnswer& answer) {
   return answer.finish == FinishReason::kCancelled || answer.finish == FinishReason::kDeadline;
 }
 
+Result<void> check_vision(const ReceiptVision& vision, const Engine& engine) {
+  CANDOR_ASSIGN(const VisionInfo here, engine.vision_info());
+  if (vision.preparation != here.preparation) {
+    return not_here(fmt::format("the receipt's images were prepared in another way: \"{}\", here \"{}\"",
+                                vision.preparation, here.preparation));
+  }
+  if (vision.fingerprint == here.fingerprint) return {};
+  return not_here(
+      fmt::format("the receipt's images were read by another tower: {} (fingerprint {:016x}), this one is {} "
+                  "(fingerprint {:016x})",
+                  vision.family, vision.fingerprint, here.family, here.fingerprint));
+}
+
+// The files that the digests name, in the order of the prompt.
+Result<std::vector<std::string>> images_of(const ReceiptVision& vision, std::span<const std::string> files) {
+  std::vector<std::string> digests;
+  for (const std::string& file : files) digests.push_back(to_hex(sha256(file)));
+  std::vector<std::string> images;
+  for (std::size_t i = 0; i < vision.images.size(); ++i) {
+    const ReceiptImage& image = vision.images[i];
+    const auto at = std::ranges::find(digests, image.digest);
+    if (at == digests.end()) {
+      return not_here(
+          fmt::format("image {} of the receipt, {} x {} pixels with the SHA-256 {}, is not among the {} images given: "
+                      "give its file, unchanged",
+                      i + 1, image.width, image.height, image.digest, files.size()));
+    }
+    images.push_back(files[static_cast<std::size_t>(at - digests.begin())]);
+  }
+  return images;
+}
+
 Result<Request> request_of(const Receipt& receipt, const Engine& engine) {
   Request request;
   request.prompt = receipt.prompt;
@@ -99,10 +132,14 @@ Result<Request> request_of(const Receipt& receipt, const Engine& engine) {
 
 }  // namespace
 
-Result<Verification> Verification::prepare(const Engine& engine, Receipt receipt) {
+Result<Verification> Verification::prepare(const Engine& engine, Receipt receipt, std::span<const std::string> images) {
   CANDOR_TRY(check_signature(receipt));
   CANDOR_TRY(check_model(receipt, engine.info()));
+  if (receipt.vision) CANDOR_TRY(check_vision(*receipt.vision, engine));
   CANDOR_ASSIGN(Request request, request_of(receipt, engine));
+  if (receipt.vision) {
+    CANDOR_ASSIGN(request.images, images_of(*receipt.vision, images));
+  }
   return Verification(std::move(receipt), std::move(request));
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,8 @@ namespace candor::receipt {
 
 class Verification {
  public:
-  // Errors: as verify() has them.
-  static Result<Verification> prepare(const Engine& engine, Receipt receipt);
+  // Errors and images: as verify() has them.
+  static Result<Verification> prepare(const Engine& engine, Receipt receipt, std::span<const std::string> images = {});
 
   const Request& request() const { return request_; }
   void on_event(const TokenEvent& event);

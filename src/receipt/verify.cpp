@@ -29,8 +29,9 @@ std::string end_of(const ReceiptDifference& difference) {
 }  // namespace
 
 Result<ReceiptVerdict> verify(Engine& engine, const Receipt& receipt,
-                              const std::function<bool(std::int64_t, std::int64_t)>& progress) {
-  CANDOR_ASSIGN(receipt::Verification verification, receipt::Verification::prepare(engine, receipt));
+                              const std::function<bool(std::int64_t, std::int64_t)>& progress,
+                              std::span<const std::string> images) {
+  CANDOR_ASSIGN(receipt::Verification verification, receipt::Verification::prepare(engine, receipt, images));
   bool was_stopped = false;
   const auto completion = engine.generate(verification.request(), [&](const TokenEvent& event) {
     verification.on_event(event);

@@ -10,6 +10,7 @@
 
 #include "backend/step_batch.h"
 #include "model/families/families.h"
+#include "model/fingerprint.h"
 #include "vision/families.h"
 #include "vision/families/common.h"
 
@@ -222,6 +223,10 @@ Result<uint64_t> planned_bytes(const formats::ModelFile& file, const VisionSpec&
   const int32_t n_rows = usual_rows(spec);
   return total + file.copy_bytes() + position_bytes(spec) + block * static_cast<uint64_t>(n_blocks_of(n_rows)) +
          backend.arena_bytes(arena_of(spec, n_rows));
+}
+
+Result<uint64_t> fingerprint_of(const formats::ModelFile& file, const VisionSpec& spec) {
+  return model::Contents(file).fingerprint(spec.tower);
 }
 
 Encoder::Encoder(VisionSpec spec, std::unique_ptr<backend::Backend> backend)

@@ -19,6 +19,8 @@ namespace candor::vision {
 
 // Metadata alone. Refused where the rows do not fit the text model.
 Result<VisionSpec> read_vision(const formats::ModelFile& file, const model::ArchSpec& text);
+// Of the blocks, entry and projector: their architecture and the content of their tensors (model/fingerprint.h).
+Result<uint64_t> fingerprint_of(const formats::ModelFile& file, const VisionSpec& spec);
 // Memory that load() takes: weights, K/V of one tile, activations.
 Result<uint64_t> planned_bytes(const formats::ModelFile& file, const VisionSpec& spec, const backend::Backend& backend);
 
@@ -39,8 +41,6 @@ class Encoder {
 
   const VisionSpec& spec() const { return spec_; }
   size_t n_bytes() const;
-  // Fingerprint of the architecture and of the tower's weights.
-  uint64_t hash() const { return tower_->hash(); }
 
   // Appends the rows of one tile. Numbers that are not finite are an error.
   Result<void> encode(const image::Tile& tile, EncodedImage& image);

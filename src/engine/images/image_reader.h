@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "candor/info.h"
 #include "engine/images/image_store.h"
 #include "engine/open/loaded_vision.h"
 #include "sandbox/helper_pool.h"
@@ -19,6 +20,8 @@ class ImageReader {
       : vision_(vision), store_(store), helpers_(helpers) {}
 
   const vision::VisionSpec& spec() const { return vision_.spec; }
+  // Reads parts of all weights, the first time.
+  Result<VisionInfo> info() const { return vision_info(vision_); }
   // The image of this file, decoded only where the store does not know it. number: of the request's, from 1, for
   // errors.
   Result<SharedImage> read(std::string_view file, size_t number) const;

@@ -1,11 +1,14 @@
 #include "engine/open/loaded_vision.h"
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "base/hash.h"
 #include "engine/open/loaded_model.h"
+#include "image/recipe.h"
 #include "platform/topology.h"
 #include "vision/encoder.h"
 #include "vision/vision_files.h"
@@ -58,7 +61,18 @@ Result<std::optional<VisionFigures>> vision_figures(const EngineOptions& options
   return std::optional(std::move(figures));
 }
 
+Result<VisionInfo> vision_info(const LoadedVision& vision) {
+  const std::lock_guard lock(vision.mutex);
+  const std::string preparation = image::describe(vision.spec.recipe);
+  if (!vision.fingerprint) {
+    CANDOR_ASSIGN(const uint64_t content, vision::fingerprint_of(*vision.file, vision.spec));
+    vision.fingerprint = hash_bytes(std::as_bytes(std::span(preparation)), content);
+  }
+  return VisionInfo{vision.spec.family, *vision.fingerprint, preparation};
+}
+
 Result<std::unique_ptr<vision::Encoder>> load_encoder(const LoadedVision& vision) {
+  const std::lock_guard lock(vision.mutex);
   CANDOR_ASSIGN(std::unique_ptr<backend::Backend> backend, make_named_backend(vision.options));
   CANDOR_ASSIGN(const uint64_t n_bytes, vision::planned_bytes(*vision.file, vision.spec, *backend));
   const uint64_t available = platform::read_topology().memory_available_bytes;

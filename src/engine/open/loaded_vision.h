@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
 #include "backend/backend.h"
 #include "base/error.h"
+#include "candor/info.h"
 #include "candor/options.h"
 #include "formats/model_file.h"
 #include "model/arch_spec.h"
@@ -21,7 +23,12 @@ struct LoadedVision {
   EngineOptions options{};  // of the encoder's backend
   std::unique_ptr<formats::ModelFile> file{};
   vision::VisionSpec spec{};
+  mutable std::mutex mutex{};                     // of what reads the file's weights
+  mutable std::optional<uint64_t> fingerprint{};  // guarded by it
 };
+
+// Any thread. Waits while the encoder is read.
+Result<VisionInfo> vision_info(const LoadedVision& vision);
 
 // EngineOptions::mmproj_path, the tower in the model's own folder, or the mmproj file beside the model's; nullptr where
 // there is none. Those of another model are refused.

@@ -71,15 +71,18 @@ PromptReader::PromptReader(const formats::ModelFile& file, const text::Tokenizer
   }
 }
 
-Result<ReadPrompt> PromptReader::read(const Prompt& prompt, const std::function<void(ReadPart)>& on_done) const {
+Result<ReadPrompt> PromptReader::read(const Prompt& prompt, const std::vector<std::string>& files,
+                                      const std::function<void(ReadPart)>& on_done) const {
+  if (const auto* tokens = std::get_if<TokenPrompt>(&prompt)) return read_tokens(*tokens, files, on_done);
+  if (!files.empty()) {
+    return Error{ErrorKind::kInvalidInput, "images go with a prompt of token ids: texts and messages hold their own",
+                 "images"};
+  }
   if (const auto* pair = std::get_if<PairPrompt>(&prompt)) return read_pair(*pair);
   const auto* text = std::get_if<TextPrompt>(&prompt);
   const auto* chat = std::get_if<ChatPrompt>(&prompt);
   if (chat != nullptr) return read_chat(*chat, on_done);
-  if (text != nullptr) return text->images.empty() ? read_text(*text) : read_text_with_images(*text, on_done);
-  auto tokens = read_tokens(std::get<TokenPrompt>(prompt));
-  if (!tokens) return tokens.error();
-  return ReadPrompt{.tokens = std::move(*tokens)};
+  return text->images.empty() ? read_text(*text) : read_text_with_images(*text, on_done);
 }
 
 Result<ReadPrompt> PromptReader::read_pair(const PairPrompt& prompt) const {
@@ -139,9 +142,19 @@ Result<ReadPrompt> PromptReader::read_text_with_images(const TextPrompt& prompt,
   return read;
 }
 
-Result<std::vector<TokenId>> PromptReader::read_tokens(const TokenPrompt& tokens) const {
+Result<ReadPrompt> PromptReader::read_tokens(const TokenPrompt& tokens, const std::vector<std::string>& files,
+                                             const std::function<void(ReadPart)>& on_done) const {
   if (auto checked = check_tokens(tokens, tokenizer_); !checked) return checked.error();
-  return tokens;
+  ReadPrompt read{.tokens = tokens};
+  if (files.empty()) return read;
+  std::vector<SharedImage> images;
+  CANDOR_TRY(read_images(files, "images", images));
+  if (on_done) on_done(ReadPart::kImages);
+  CANDOR_ASSIGN(const RowToken row, find_row_token(images_->spec().prompt, tokenizer_));
+  auto placed = place_images(tokens, images, row.id, images_->spec());
+  if (!placed) return fail(std::move(placed).error(), "images");
+  read.images = std::move(*placed);
+  return read;
 }
 
 Result<ReadPrompt> PromptReader::read_chat(const ChatPrompt& chat, const std::function<void(ReadPart)>& on_done) const {

@@ -30,8 +30,9 @@ class PromptReader {
   PromptReader(const formats::ModelFile& file, const text::Tokenizer& tokenizer, sandbox::HelperPool& helpers,
                const ImageReader* images = nullptr);
 
-  // on_done: called behind each part that the prompt has.
-  Result<ReadPrompt> read(const Prompt& prompt, const std::function<void(ReadPart)>& on_done = {}) const;
+  // images: Request::images. on_done: called behind each part that the prompt has.
+  Result<ReadPrompt> read(const Prompt& prompt, const std::vector<std::string>& images,
+                          const std::function<void(ReadPart)>& on_done = {}) const;
   // The text of read_chat(), for people.
   Result<std::string> render(const ChatPrompt& chat) const;
 
@@ -50,7 +51,8 @@ class PromptReader {
   // Appends to `images`; field: what an error is about.
   Result<void> read_images(const std::vector<std::string>& files, const char* field,
                            std::vector<SharedImage>& images) const;
-  Result<std::vector<TokenId>> read_tokens(const TokenPrompt& tokens) const;
+  Result<ReadPrompt> read_tokens(const TokenPrompt& tokens, const std::vector<std::string>& files,
+                                 const std::function<void(ReadPart)>& on_done) const;
   Result<text::RenderedPrompt> render_marked(const ChatPrompt& chat) const;
 
   const text::Tokenizer& tokenizer_;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/sha256.h"
 #include "base/utf8.h"
 #include "candor/receipt.h"
 #include "candor/version.h"
@@ -60,9 +61,21 @@ std::vector<ReceiptAdapter> adapters_of(const ActiveRequest& active) {
   return adapters;
 }
 
+// REQUIRES: the engine takes images.
+Result<ReceiptVision> vision_of(std::span<const PlacedTile> tiles, const RequestLimits& limits) {
+  CANDOR_ASSIGN(VisionInfo info, limits.images->info());
+  ReceiptVision vision{std::move(info.family), info.fingerprint, std::move(info.preparation), {}};
+  for (const PlacedTile& tile : tiles) {
+    if (tile.first_row != 0) continue;
+    const image::Size size = tile.image->prepared().original;
+    vision.images.push_back({to_hex(tile.image->digest()), size.width, size.height, tile.image->n_rows()});
+  }
+  return vision;
+}
+
 }  // namespace
 
-Result<void> begin_receipt(const Request& request, std::span<const TokenId> prompt, const RequestLimits& limits,
+Result<void> begin_receipt(const Request& request, const ReadPrompt& prompt, const RequestLimits& limits,
                            ActiveRequest& active) {
   if (!request.receipt) return {};
   if (request.on_logits) return refused("of what a hook on the logits decides");
@@ -74,7 +87,10 @@ Result<void> begin_receipt(const Request& request, std::span<const TokenId> prom
   receipt->made_by = std::string("candor ") + kVersion;
   receipt->model = model_of(*limits.info);
   receipt->adapters = adapters_of(active);
-  receipt->prompt.assign(prompt.begin(), prompt.end());
+  receipt->prompt = prompt.tokens;
+  if (!prompt.images.empty()) {
+    CANDOR_ASSIGN(receipt->vision, vision_of(prompt.images, limits));
+  }
   receipt->sampling = request.sampling;
   receipt->sampling.seed = active.rules.seed;
   receipt->sampling.samplers.clear();

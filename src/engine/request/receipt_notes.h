@@ -12,9 +12,10 @@
 
 namespace candor::engine {
 
-// Everything but the answers, where the request asks for a receipt. prompt: with what the context has no room for.
+// Everything but the answers, where the request asks for a receipt. prompt: with what the context has no room for. Of a
+// prompt with images the tower's fingerprint is taken, which reads parts of its weights the first time.
 // REQUIRES: the request's rules are made and its adapters chosen.
-Result<void> begin_receipt(const Request& request, std::span<const TokenId> prompt, const RequestLimits& limits,
+Result<void> begin_receipt(const Request& request, const ReadPrompt& prompt, const RequestLimits& limits,
                            ActiveRequest& active);
 // What the event adds to its answer; an error ends the receipt. Logprobs that only the receipt wants leave the event.
 // REQUIRES: the request has a receipt.

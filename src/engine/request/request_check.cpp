@@ -238,10 +238,13 @@ Result<void> add_images(const Request& request, std::vector<PlacedTile> images, 
   if (request.max_prompt_tokens) {
     return unsupported("max_prompt_tokens", "max_prompt_tokens would cut a prompt with images: leave it out");
   }
-  if (request.receipt)
-    return unsupported("receipt", "a receipt lists tokens, and says nothing of images: leave it out");
-  if (active.spec.shows_prompt) {
-    return unsupported("prompt_logprobs", "prompt_logprobs, rows and pooling look at tokens: leave the images out");
+  if (active.rules.rows != PromptRows::kNone || looks_at_rows(active.rules.pooling)) {
+    return unsupported("rows", "rows and pooling look at tokens: leave the images out");
+  }
+  if (active.rules.n_prompt_logprobs >= 0 && images.front().rows.is_seen_whole) {
+    return unsupported("prompt_logprobs",
+                       "prompt_logprobs with images: this model reads each image in one step, and so many rows are not "
+                       "scored at once; leave the images out");
   }
   for (const PlacedTile& tile : images) {
     active.spec.images.push_back(tile.rows);
@@ -424,7 +427,7 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, R
   if (shows_first) active->spec.end_shown = 1;
   if (prompt.has_types) active->spec.second_text = prompt.second_begin;
   active->summary.usage.prompt_tokens = static_cast<int64_t>(tokens.size());
-  if (auto noted = begin_receipt(request, tokens, limits, *active); !noted) return noted.error();
+  if (auto noted = begin_receipt(request, prompt, limits, *active); !noted) return noted.error();
   if (auto predicted = add_predicted(request, limits, *active); !predicted) return predicted.error();
   if (auto added = add_images(request, std::move(prompt.images), *active); !added) return added.error();
   active->spec.prompt = std::move(tokens);

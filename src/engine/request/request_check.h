@@ -11,6 +11,7 @@
 
 #include "candor/info.h"
 #include "candor/request.h"
+#include "engine/images/image_reader.h"
 #include "engine/images/image_store.h"
 #include "engine/request/active_request.h"
 #include "engine/request/adapter_registry.h"
@@ -41,6 +42,7 @@ struct RequestLimits {
   std::optional<TokenId> label_pad{};  // ends of texts that labels are not made of
   kv::PrefixKey key{};
   const AdapterRegistry* adapters = nullptr;
+  const ImageReader* images = nullptr;  // nullptr: the model takes none
 };
 
 // Ids outside the vocabulary are refused.

@@ -9,7 +9,8 @@
 
 namespace candor::serve::receipts {
 
-// body: the receipt, or {"receipt": the receipt, "model": the name of the model that checks it}.
+// body: the receipt, or {"receipt": the receipt, "model": the name of the model that checks it, "images": the files of
+// the prompt's images in base64}.
 Result<ApiRequest> parse_verification(std::string_view body, const RequestTerms& terms);
 
 }  // namespace candor::serve::receipts
