@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "apps/commands/commands.h"
 #include "apps/estimate/figures.h"
@@ -14,6 +15,7 @@
 #include "apps/estimate/page.h"
 #include "apps/estimate/ranks.h"
 #include "apps/estimate/subject.h"
+#include "apps/estimate/subject_image.h"
 #include "apps/options/arguments.h"
 #include "apps/options/idle_options.h"
 #include "apps/terminal/exit_codes.h"
@@ -46,18 +48,24 @@ Result<void> check_measurable(const EstimateOptions& options, const Subject& sub
 void choose_prompt(EstimateOptions& options, const Subject& subject) {
   const double room = subject.spec.max_positions - options.new_tokens();
   if (options.n_prompt || subject.file.empty() || room >= options.prompt_tokens()) return;
-  options.n_prompt = static_cast<int64_t>(std::max(1.0, room));
+  options.n_prompt = static_cast<int64_t>(std::max(1.0, room - static_cast<double>(options.n_image_rows)));
 }
 
 Result<void> run_estimate(EstimateOptions options) {
   CANDOR_ASSIGN(const Subject subject, choose_subject(options));
+  std::optional<SubjectImage> image;
+  if (options.image) {
+    CANDOR_ASSIGN(image, choose_image(options, subject));
+    options.n_image_rows = static_cast<int64_t>(image->cost.n_rows);
+  }
+  const SubjectImage* shown = image ? &*image : nullptr;
   choose_prompt(options, subject);
   CANDOR_ASSIGN(const Machine machine, choose_machine(options, subject));
-  nlohmann::ordered_json figures = estimate_figures(subject, machine, options);
+  nlohmann::ordered_json figures = estimate_figures(subject, shown, machine, options);
   CANDOR_TRY(add_rank_figures(options, subject, figures));
   if (options.measures) {
     CANDOR_TRY(check_measurable(options, subject, machine));
-    CANDOR_ASSIGN(figures["measured"], measured_figures(subject, options));
+    CANDOR_ASSIGN(figures["measured"], measured_figures(subject, shown, options));
   }
   write_out(options.json ? figures.dump(2) + "\n" : estimate_page(figures, subject) + ranks_page(figures));
   return {};
@@ -67,6 +75,7 @@ int run(const EstimateOptions& options, const CLI::App& command) {
   const bool is_given = options.flops && options.bandwidth;
   if (is_given) note_idle(command, {"--hardware"}, "--flops and --bandwidth say all that is computed with");
   if (is_given || options.hardware != "this") note_idle(command, {"--threads"}, "they are of this machine");
+  if (!options.image) note_idle(command, {"--mmproj"}, "it reads what --image names");
   if (!options.n_ranks) note_idle(command, {"--link", "--latency-us"}, "it belongs to --ranks");
   const auto done = run_estimate(options);
   return done ? kDone : (say_error(done.error().message), exit_code(done.error()));
@@ -86,7 +95,8 @@ void add_model_options(CLI::App& command, EstimateOptions& options) {
 }
 
 void add_machine_options(CLI::App& command, EstimateOptions& options) {
-  command.add_option("--hardware", options.hardware, "this, a100, h100, rtx4090, m1-ultra, inferentia2, tpu-v5e (this)")
+  command
+      .add_option("--hardware", options.hardware, "this, a100, h100, rtx4090, m1-ultra, inferentia2, tpu-v5e (this)")
       ->type_name("NAME");
   add_number(command, "--flops", options.flops, 1, 1e21, "operations a second, instead");
   add_number(command, "--bandwidth", options.bandwidth, 1, 1e18, "bytes a second, instead");
@@ -107,7 +117,12 @@ void add_estimate(CLI::App& app, Action& action) {
   const auto options = std::make_shared<EstimateOptions>();
   add_model_options(*command, *options);
   add_machine_options(*command, *options);
-  add_int(*command, "--prompt", options->n_prompt, 1, int64_t{1} << 32, "tokens of the prompt (512)");
+  add_int(*command, "--prompt", options->n_prompt, 1, int64_t{1} << 32, "tokens of the prompt's text (512)");
+  command->add_option("--image", options->image, "an image beside it: its size in pixels, as 640x480, or a file")
+      ->type_name("SIZE|FILE");
+  command
+      ->add_option("--mmproj", options->mmproj, "the part that reads images, for a GGUF file (mmproj*.gguf beside it)")
+      ->type_name("FILE");
   add_int(*command, "--new", options->n_new, 1, int64_t{1} << 32, "tokens decoded (128)");
   add_int(*command, "--batch", options->n_batch, 1, 1 << 20, "sequences together (1)");
   command->add_flag("--measure", options->measures, "run the model here, and show its figures beside");

@@ -39,17 +39,43 @@ Work decode_all(const ArchCost& cost, const EstimateOptions& options) {
   work.state_flops *= n_new;
   work.attention_flops = 0;
   for (const model::AttentionShape& shape : cost.attention) {
-    work.attention_flops += shape.n_blocks * shape.pair_flops * options.sequences() *
-                            model::seen_positions(n_prompt, n_new, shape.window);
+    work.attention_flops +=
+        shape.n_blocks * shape.pair_flops * options.sequences() * model::seen_positions(n_prompt, n_new, shape.window);
   }
   return work;
 }
 
-void add_memory(Json& json, const Subject& subject, const Machine& machine, const EstimateOptions& options) {
+// An image in each sequence, encoded one after another before the prompt is read.
+double encode_ms(const SubjectImage* image, const Hardware& hardware, const EstimateOptions& options) {
+  if (image == nullptr) return 0;
+  return 1e3 * options.sequences() * model::work_seconds(image->cost.work, hardware) +
+         options.overhead_ms.value_or(0) * static_cast<double>(image->prepared.tiles.size()) * options.sequences();
+}
+
+void add_image(Json& json, const SubjectImage& image, double ms) {
+  const image::Size size = image.prepared.original;
+  json["image"] = {{"width", size.width},
+                   {"height", size.height},
+                   {"projector", image.vision->spec.family},
+                   {"tiles", image.prepared.tiles.size()},
+                   {"patches", image.cost.n_patches},
+                   {"rows", image.cost.n_rows},
+                   {"parameters", image.parameters},
+                   {"weight_bytes", image.weight_bytes},
+                   {"encode_flops", image.cost.work.flops()},
+                   {"encode_matrix_flops", image.cost.work.matrix_flops},
+                   {"encode_attention_flops", image.cost.work.attention_flops},
+                   {"encode_read_bytes", image.cost.work.read_bytes}};
+  json["encode_ms"] = ms;
+}
+
+void add_memory(Json& json, const Subject& subject, const SubjectImage* image, const Machine& machine,
+                const EstimateOptions& options) {
   const double kv_token = subject.cost.kv_bytes_per_token();
   const double kv = kv_token * (options.prompt_tokens() + options.new_tokens()) * options.sequences();
   const double states = subject.cost.state_bytes * options.sequences();
-  const double needed = subject.cost.bytes.total() + kv + states;
+  const double tower = image == nullptr ? 0 : image->weight_bytes;
+  const double needed = subject.cost.bytes.total() + tower + kv + states;
   json["weight_bytes"] = subject.cost.bytes.total();
   json["kv_bytes_per_token"] = kv_token;
   json["kv_bytes"] = kv;
@@ -62,17 +88,19 @@ void add_memory(Json& json, const Subject& subject, const Machine& machine, cons
   json["devices"] = n_devices ? Json(*n_devices) : Json(nullptr);
 }
 
-void add_times(Json& json, const Subject& subject, const Hardware& hardware, const EstimateOptions& options) {
+// images_ms: before a prompt is read.
+void add_times(Json& json, const Subject& subject, const Hardware& hardware, const EstimateOptions& options,
+               double images_ms) {
   const ArchCost& cost = subject.cost;
   const double n_prompt = options.prompt_tokens(), n_new = options.new_tokens(), n_batch = options.sequences();
   const double overhead_ms = options.overhead_ms.value_or(0);
   const Work prefill = model::prefill_work(cost, n_prompt, n_batch), decode = decode_all(cost, options),
              naive = model::naive_work(cost, n_prompt, n_new + 1, n_batch);
-  const double ttft_ms = 1e3 * model::work_seconds(prefill, hardware) + overhead_ms;
+  const double ttft_ms = images_ms + 1e3 * model::work_seconds(prefill, hardware) + overhead_ms;
   const Work middle = model::decode_work(cost, n_prompt + n_new / 2, n_batch);
   const double itl_ms = 1e3 * model::work_seconds(middle, hardware) + overhead_ms;
   const double answer_ms = model::answer_ms(ttft_ms, itl_ms, n_new);
-  const double naive_ms = 1e3 * model::work_seconds(naive, hardware) + (n_new + 1) * overhead_ms;
+  const double naive_ms = images_ms + 1e3 * model::work_seconds(naive, hardware) + (n_new + 1) * overhead_ms;
   json["prefill_flops"] = prefill.flops();
   json["prefill_matrix_flops"] = prefill.matrix_flops;
   json["prefill_attention_flops"] = prefill.attention_flops;
@@ -97,7 +125,8 @@ void add_times(Json& json, const Subject& subject, const Hardware& hardware, con
 
 }  // namespace
 
-Json estimate_figures(const Subject& subject, const Machine& machine, const EstimateOptions& options) {
+Json estimate_figures(const Subject& subject, const SubjectImage* image, const Machine& machine,
+                      const EstimateOptions& options) {
   Json json = {{"model", subject.name},
                {"hardware", machine.name},
                {"hardware_description", machine.description},
@@ -110,9 +139,12 @@ Json estimate_figures(const Subject& subject, const Machine& machine, const Esti
                {"batch", options.sequences()},
                {"efficiency", options.efficiency.value_or(1)},
                {"overhead_ms", options.overhead_ms.value_or(0)}};
-  add_memory(json, subject, machine, options);
+  add_memory(json, subject, image, machine, options);
   const double n_devices = json["devices"].is_null() ? 1 : json["devices"].get<double>();
-  add_times(json, subject, together(machine.rates, n_devices), options);
+  const double images_ms =
+      image == nullptr ? 0 : encode_ms(image, together(machine.rates_of(image->arithmetic), n_devices), options);
+  if (image != nullptr) add_image(json, *image, images_ms);
+  add_times(json, subject, together(machine.rates, n_devices), options, images_ms);
   if (!subject.assumed.empty()) {
     json["assumed"] = subject.assumed;
     json["assumed_from"] = subject.assumed_from;

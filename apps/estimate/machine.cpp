@@ -31,11 +31,12 @@ Result<Machine> this_machine(const EstimateOptions& options, const Subject& subj
   }
   Machine machine{.name = "this", .is_this = true};
   machine.rates.flops = limits->ops(subject.cost.arithmetic);
+  for (const Arithmetic each : kArithmetics) machine.flops_by_arithmetic.push_back(limits->ops(each));
   machine.rates.attention_flops = limits->bf16_flops;
   machine.rates.bytes_per_s = limits->dram_read_bytes;
   machine.rates.memory_bytes = static_cast<double>(topology.memory_available_bytes);
-  machine.description = fmt::format("this machine, measured: {}, {} thread{}", table->description, n_threads,
-                                    n_threads == 1 ? "" : "s");
+  machine.description =
+      fmt::format("this machine, measured: {}, {} thread{}", table->description, n_threads, n_threads == 1 ? "" : "s");
   return machine;
 }
 
@@ -52,7 +53,10 @@ Result<Machine> known_machine(const EstimateOptions& options) {
 }
 
 void take_given(Machine& machine, const EstimateOptions& options) {
-  if (options.flops) machine.rates.flops = machine.rates.attention_flops = *options.flops;
+  if (options.flops) {
+    machine.rates.flops = machine.rates.attention_flops = *options.flops;
+    machine.flops_by_arithmetic.clear();
+  }
   if (options.bandwidth) machine.rates.bytes_per_s = *options.bandwidth;
   if (options.memory_gb) machine.rates.memory_bytes = *options.memory_gb * 1e9;
   if (options.flops || options.bandwidth) {
@@ -63,6 +67,14 @@ void take_given(Machine& machine, const EstimateOptions& options) {
 }
 
 }  // namespace
+
+model::Hardware Machine::rates_of(Arithmetic arithmetic) const {
+  model::Hardware all = rates;
+  for (size_t i = 0; i < flops_by_arithmetic.size(); ++i) {
+    if (kArithmetics[i] == arithmetic) all.flops = flops_by_arithmetic[i];
+  }
+  return all;
+}
 
 Result<Machine> choose_machine(const EstimateOptions& options, const Subject& subject) {
   Machine machine{.name = "given"};
@@ -79,6 +91,7 @@ Result<Machine> choose_machine(const EstimateOptions& options, const Subject& su
   machine.rates.flops *= reached;
   machine.rates.attention_flops *= reached;
   machine.rates.bytes_per_s *= reached;
+  for (double& flops : machine.flops_by_arithmetic) flops *= reached;
   return machine;
 }
 

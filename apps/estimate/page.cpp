@@ -64,6 +64,7 @@ class EstimatePage {
   std::string write() {
     head();
     memory();
+    if (figures_.contains("image")) image();
     prefill();
     decode();
     whole();
@@ -104,17 +105,20 @@ class EstimatePage {
       line("", fmt::format("left out: {} of token prediction", metric(of("unused_parameters"), "")));
     figure("K/V cache", kv_formula(), "kv_bytes_per_token", bytes_text);
     const double n_tokens = of("prompt") + of("new");
-    figure("", n_batch == 1 ? fmt::format("for {} tokens", count_text(n_tokens))
-                            : fmt::format("for {} x {} tokens", n_batch, count_text(n_tokens)),
+    figure("",
+           n_batch == 1 ? fmt::format("for {} tokens", count_text(n_tokens))
+                        : fmt::format("for {} x {} tokens", n_batch, count_text(n_tokens)),
            "kv_bytes", bytes_text);
     figure("", "for 131 072 tokens", "kv_bytes_128k", bytes_text);
     figure("", "for 1 048 576 tokens", "kv_bytes_1m", bytes_text);
     if (of("state_bytes") > 0) figure("states", "of recurrent layers, any length", "state_bytes", bytes_text);
-    figure("memory", "weights and K/V together", "memory_bytes", bytes_text);
+    figure("memory", figures_.contains("image") ? "weights, tower and K/V together" : "weights and K/V together",
+           "memory_bytes", bytes_text);
     if (figures_.at("devices").is_null()) return;
     const double n_devices = of("devices");
-    line("", fmt::format("devices of {}{}", bytes_text(of("device_memory_bytes")),
-                         n_devices > 1 ? ", exchange left out" : ""),
+    line("",
+         fmt::format("devices of {}{}", bytes_text(of("device_memory_bytes")),
+                     n_devices > 1 ? ", exchange left out" : ""),
          fmt::format("{:g}", n_devices));
   }
 
@@ -131,6 +135,25 @@ class EstimatePage {
     const int n_bytes = layout.type == KvType::kF32 ? 4 : 2;
     if (!layout.has_values) return fmt::format("{} x latent of {} x {} bytes", layers, layout.head_dim, n_bytes);
     return fmt::format("2 x {} x {} heads x {} x {} bytes", layers, layout.n_kv_heads, layout.head_dim, n_bytes);
+  }
+
+  void image() {
+    const Json& image = figures_.at("image");
+    const auto number = [&image](const char* key) { return image.at(key).get<double>(); };
+    const double n_tiles = number("tiles");
+    line("image",
+         fmt::format("{} x {}: {}{} patches", image.at("width").get<int>(), image.at("height").get<int>(),
+                     n_tiles > 1 ? fmt::format("{:g} tiles, ", n_tiles) : "", count_text(number("patches"))),
+         count_text(number("rows")) + " rows");
+    line("", fmt::format("{} in the tower, of each tile", metric(number("parameters"), " weights")),
+         bytes_text(number("weight_bytes")));
+    line("", "products with them", metric(number("encode_matrix_flops"), "FLOP"));
+    line("",
+         fmt::format("attention within tiles, {:.3g} % of it all",
+                     100 * number("encode_attention_flops") / number("encode_flops")),
+         metric(number("encode_attention_flops"), "FLOP"));
+    figure("", of("batch") > 1 ? "time to encode one for each, at least" : "time to encode it, at least", "encode_ms",
+           time_text);
   }
 
   void prefill() {
