@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "candor/explanation.h"
 #include "candor/ids.h"
 #include "candor/request.h"
 #include "candor/result.h"
@@ -55,55 +56,6 @@ struct Usage {
   std::int64_t accepted_tokens = 0;    // of them, those that equal the tokens drawn
   std::int64_t token_layers = 0;       // tokens x layers computed for it
   std::uint64_t seed = 0;              // the one in effect
-};
-
-// What one stage of the sampler left, cut and changed. A logit behind a temperature is the quotient z / T.
-struct StageView {
-  struct Candidate {
-    TokenId token = -1;
-    float logit = 0.0f;
-    double probability = 0.0;  // among those that are left
-  };
-  std::string name{};             // "logits" first; "mask" of a constraint and "bans"; then the stages that were on
-  std::int64_t n_left = 0;        // candidates
-  std::vector<Candidate> best{};  // at most 8, in order
-  // The likeliest that this one took out, as they were: at most 8, of the 256 best before it. And of what the stage
-  // before showed as best: what it lowered behind the others, as it is.
-  std::vector<Candidate> cut{};
-  std::vector<Candidate> lowered{};
-  double cut_probability = 0.0;  // of all that it took out together; 0 for stages that change logits
-  // One token whose logit penalties, DRY or a bias changed.
-  struct Change {
-    TokenId token = -1;
-    float before = 0.0f;
-    float after = 0.0f;
-    std::int64_t n_in_text = 0;    // how often it stands in prompt and output,
-    std::int64_t n_in_output = 0;  // and in the output alone
-  };
-  std::vector<Change> changed{};  // at most 8, the likeliest before first
-  std::int64_t n_changed = 0;     // all of them
-};
-
-enum class BeamFate : std::uint8_t { kKept, kComplete, kDropped };
-
-const char* to_string(BeamFate fate);  // "kept", "complete", "dropped"
-
-// One way to go on that a beam search weighed in a step, over all of its texts.
-struct BeamOption {
-  std::int32_t parent = 0;  // the text that it goes on from: its place among those that the step before kept
-  TokenId token = -1;
-  double score = 0.0;  // of the text with it: the sum of its tokens' logprobs, before its length counts
-  BeamFate fate = BeamFate::kDropped;
-};
-
-// How one token came about, with SamplingParams::explain.
-struct TokenExplanation {
-  std::vector<StageView> stages{};  // of a beam search: of the text that the token follows
-  bool was_drawn = false;           // false: the best was taken
-  double draw = 0.0;                // in [0, 1): the share of probability, in order, at which the token was found
-  TokenId draft = -1;               // what was drafted for this place, -1 where nothing
-  std::vector<BeamOption> beam_options{};    // of a beam search, best first; of those dropped, the 8 best
-  std::optional<std::size_t> beam_option{};  // which of them the token is
 };
 
 // What one step read of a prompt. Milliseconds since submit().

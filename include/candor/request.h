@@ -86,6 +86,7 @@ struct SamplingParams {
   std::int32_t prompt_logprobs = -1;         // as logprobs, of the prompt's tokens after the first; the model's own
   bool logprobs_after_chain = false;         // of what is drawn from, not of the model's own distribution
   bool explain = false;                      // each event tells how its token came about
+  bool attention = false;                    // with explain: and where its row looked in the prompt's images
   bool speculate = true;                     // where the engine does
 };
 

@@ -46,6 +46,15 @@ class KvStore {
   // that is equal. Empty where the host cannot reach it.
   virtual std::span<std::byte> block_memory(BlockId /*block*/) { return {}; }
   virtual std::span<std::byte> state_memory(StateId /*state*/) { return {}; }
+  // The key of a token of a block, as attention reads it: [head_dim] of that layer. False where the host cannot reach
+  // it.
+  struct KeyPlace {
+    BlockId block = 0;
+    int32_t token = 0;  // of the block
+    int32_t layer = 0;
+    int32_t kv_head = 0;
+  };
+  virtual bool read_key(const KeyPlace& /*place*/, std::span<float> /*key*/) { return false; }
 };
 
 // Largest shape that each slot takes in any step.

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/half.h"
 
 namespace candor::backend::cpu {
 namespace {
@@ -81,11 +82,7 @@ Result<std::unique_ptr<CpuKv>> CpuKv::make(const KvLayout& layout, KvSize size) 
 }
 
 CpuKv::CpuKv(const KvLayout& layout, KvSize size, size_t block_bytes, platform::HugeBuffer memory)
-    : layout_(layout),
-      n_blocks_(size.n_blocks),
-      n_states_(0),
-      block_bytes_(block_bytes),
-      memory_(std::move(memory)) {
+    : layout_(layout), n_blocks_(size.n_blocks), n_states_(0), block_bytes_(block_bytes), memory_(std::move(memory)) {
   size_t offset = 0;
   for (int32_t layer = 0; layer < layout.n_layers; ++layer) {
     const KvHeads heads = layout.heads_of(layer);
@@ -106,6 +103,33 @@ void CpuKv::copy_block(BlockId src, BlockId dst, int32_t n_tokens) {
 std::span<std::byte> CpuKv::block_memory(BlockId block) {
   CANDOR_CHECK(block >= 0 && block < n_blocks_);
   return {memory_.data() + static_cast<size_t>(block) * block_bytes_, block_bytes_};
+}
+
+// As kernels/attend.h lays pages out.
+bool CpuKv::read_key(const KeyPlace& place, std::span<float> key) {
+  const BlockId block[] = {place.block};
+  const kernels::KvPages at = pages(block, place.layer, place.kv_head);
+  const std::byte* page = at.base + static_cast<size_t>(place.block) * at.block_bytes + at.k_offset;
+  const size_t n_padded = (key.size() + 15) / 16 * 16;
+  const auto token = static_cast<size_t>(place.token);
+  const auto single = [&](size_t dim) { return (token / 16 * n_padded + dim) * 16 + token % 16; };
+  const size_t n_scales = (key.size() + kernels::kKvScaleDims - 1) / kernels::kKvScaleDims * kBlockTokens;
+  for (size_t dim = 0; dim < key.size(); ++dim) {
+    if (at.format == kernels::KvFormat::kF32) {
+      std::memcpy(&key[dim], page + single(dim) * sizeof(float), sizeof(float));
+    } else if (at.format == kernels::KvFormat::kBf16) {
+      bf16 half{};
+      const size_t pair = (token / 16 * (n_padded / 2) + dim / 2) * 16 + token % 16;
+      std::memcpy(&half, page + (2 * pair + dim % 2) * sizeof(half), sizeof(half));
+      key[dim] = bf16_to_f32(half);
+    } else {
+      f16 scale{};
+      std::memcpy(&scale, page + (dim / kernels::kKvScaleDims * kBlockTokens + token) * sizeof(scale), sizeof(scale));
+      const auto code = static_cast<int8_t>(page[n_scales * sizeof(scale) + single(dim)]);
+      key[dim] = static_cast<float>(code) * f16_to_f32(scale);
+    }
+  }
+  return true;
 }
 
 std::span<std::byte> CpuKv::state_memory(StateId state) {

@@ -34,6 +34,7 @@ class CpuKv final : public KvStore {
   void copy_block(BlockId src, BlockId dst, int32_t n_tokens) override;
   std::span<std::byte> block_memory(BlockId block) override;
   std::span<std::byte> state_memory(StateId state) override;
+  bool read_key(const KeyPlace& place, std::span<float> key) override;
 
   // One layer of a slot; layout: DeltaSpec.
   float* state(StateId slot, int32_t layer) {

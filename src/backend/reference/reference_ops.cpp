@@ -140,6 +140,12 @@ void ReferenceKv::copy_block(BlockId src, BlockId dst, int32_t n_tokens) {
   }
 }
 
+bool ReferenceKv::read_key(const KeyPlace& place, std::span<float> key) {
+  const float* row = page(place.block, place.layer, 0) + static_cast<size_t>(place.token) * row_floats(place.layer);
+  std::copy_n(row + static_cast<size_t>(place.kv_head) * key.size(), key.size(), key.begin());
+  return true;
+}
+
 void ReferenceOps::begin(const StepBatch& batch, ReferenceKv& kv) {
   CANDOR_CHECK(missing_kind(batch.kinds(), kKnownRows).empty());
   batch_ = batch;

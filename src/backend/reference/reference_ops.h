@@ -55,6 +55,7 @@ class ReferenceKv final : public KvStore {
     return states_.data() + slot * layout_.state.slot_floats() + layer * layout_.state.layer_floats;
   }
   void copy_block(BlockId src, BlockId dst, int32_t n_tokens) override;
+  bool read_key(const KeyPlace& place, std::span<float> key) override;
 
   // [Hk * Dh] of one position. REQUIRES: the block that holds the position is in the table.
   float* key(std::span<const BlockId> blocks, int32_t layer, int32_t position) {

@@ -27,7 +27,9 @@ Result<SharedImage> ImageReader::read(std::string_view file, size_t number) cons
   if (!prepared) return of_image(number, std::move(prepared).error());
   std::vector<int32_t> rows;
   for (const image::Tile& tile : prepared->tiles) rows.push_back(vision::rows_of(vision_.spec, tile));
-  auto stored = store_.add(std::make_shared<StoredImage>(digest, std::move(*prepared), std::move(rows)));
+  std::vector<vision::RowGrid> grids = vision::row_grids(vision_.spec, *prepared);
+  auto stored =
+      store_.add(std::make_shared<StoredImage>(digest, std::move(*prepared), std::move(grids), std::move(rows)));
   if (!stored) return of_image(number, std::move(stored).error());
   return stored;
 }

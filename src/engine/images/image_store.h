@@ -25,6 +25,7 @@
 #include "engine/open/loaded_vision.h"
 #include "image/prepare.h"
 #include "vision/encoder.h"
+#include "vision/row_regions.h"
 
 namespace candor::engine {
 
@@ -34,9 +35,11 @@ using PatchBytes = std::shared_ptr<std::atomic<int64_t>>;
 // One content. Constant once made, but for what says otherwise.
 class StoredImage {
  public:
-  StoredImage(Sha256 digest, image::Prepared prepared, std::vector<int32_t> rows_of_tiles)
+  StoredImage(Sha256 digest, image::Prepared prepared, std::vector<vision::RowGrid> grids,
+              std::vector<int32_t> rows_of_tiles)
       : digest_(digest),
         prepared_(std::move(prepared)),
+        grids_(std::move(grids)),
         rows_of_tiles_(std::move(rows_of_tiles)),
         n_rows_(std::accumulate(rows_of_tiles_.begin(), rows_of_tiles_.end(), 0)) {}
   ~StoredImage() { drop_patches(); }
@@ -45,6 +48,8 @@ class StoredImage {
 
   const Sha256& digest() const { return digest_; }
   int32_t n_rows() const { return n_rows_; }
+  // What the rows of each tile show.
+  std::span<const vision::RowGrid> grids() const { return grids_; }
   std::span<const int32_t> rows_of_tiles() const { return rows_of_tiles_; }
   TokenId first_key() const { return first_key_; }
   // The tiles' sizes and their grid. The patches go when they were encoded.
@@ -63,6 +68,7 @@ class StoredImage {
 
   const Sha256 digest_;
   image::Prepared prepared_;
+  const std::vector<vision::RowGrid> grids_;
   const std::vector<int32_t> rows_of_tiles_;
   const int32_t n_rows_;
   TokenId first_key_ = 0;

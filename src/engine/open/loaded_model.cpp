@@ -142,12 +142,21 @@ Result<void> add_vision(LoadedModel& loaded) {
   return {};
 }
 
+// Of the ranks' K/V the host has a part.
+void watch_attention(LoadedModel& loaded) {
+  if (loaded.vision == nullptr || loaded.backend->info().n_ranks > 1) return;
+  auto watch = std::make_unique<backend::AttentionWatch>(std::move(loaded.backend));
+  loaded.attention = watch.get();
+  loaded.backend = std::move(watch);
+}
+
 Result<void> load_parts(LoadedModel& loaded, const BackendFactory& make_backend, const LoadProgress& progress) {
   CANDOR_ASSIGN(loaded.file, open_model_file(loaded.options));
   loaded.options = choose_drafts(loaded.options, *loaded.file);
   CANDOR_TRY(add_vision(loaded));
   const EngineOptions options = loaded.options;
   CANDOR_ASSIGN(loaded.backend, make_backend(options));
+  watch_attention(loaded);
   CANDOR_ASSIGN(loaded.kernels, kernels::select_table_from_environment());
   CANDOR_ASSIGN(auto draft, open_draft(options, *loaded.file, *loaded.backend));
   CANDOR_ASSIGN(const MemoryPlan plan, plan_memory(options, *loaded.file, *loaded.backend, draft ? &*draft : nullptr));

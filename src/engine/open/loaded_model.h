@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/wrap/attention_watch.h"
 #include "base/error.h"
 #include "base/ids.h"
 #include "candor/adapters.h"
@@ -41,6 +42,7 @@ struct LoadedModel {
   std::unique_ptr<formats::ModelFile> file{};
   std::unique_ptr<text::Tokenizer> tokenizer{};
   std::unique_ptr<backend::Backend> backend{};
+  backend::AttentionWatch* attention = nullptr;   // around `backend`, where the model takes images and runs on one rank
   const kernels::KernelTable* kernels = nullptr;  // for what is computed here: sampling
   std::unique_ptr<model::Model> model{};
   std::unique_ptr<backend::KvStore> kv{};

@@ -50,6 +50,7 @@ struct ChoiceRules {
   bool ignore_eos = false;
   bool may_speculate = true;
   bool explains = false;
+  bool looks = false;  // explanations show attention
   int32_t n_prompt_logprobs = -1;
   Pooling pooling = Pooling::kNone;        // kMean, kLast or kFirst: which rows
   Pooling asked_pooling = Pooling::kNone;  // as the request says it

@@ -8,8 +8,9 @@
 namespace candor::engine {
 
 struct KeptRow {
-  std::vector<float> logits{};  // [V]
-  TokenId draft = kNoToken;     // what was drafted for the token
+  std::vector<float> logits{};      // [V]
+  TokenId draft = kNoToken;         // what was drafted for the token
+  std::vector<double> attention{};  // PickInput::attention
 };
 
 }  // namespace candor::engine

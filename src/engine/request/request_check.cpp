@@ -229,9 +229,24 @@ void warn_of_limit(const Request& request, int32_t n_ctx, ActiveRequest& active)
                                     std::to_string(n_ctx) + " tokens has room for " + std::to_string(room));
 }
 
+Result<void> check_attention(const Request& request, bool has_images, const RequestLimits& limits) {
+  if (!request.sampling.attention) return {};
+  if (!request.sampling.explain) {
+    return invalid("attention", "attention is a part of explanations: set explain to true too");
+  }
+  if (!has_images) {
+    return invalid("attention", "attention shows where tokens look in images, and the prompt has none: leave it out");
+  }
+  if (limits.shows_attention) return {};
+  return unsupported("attention", "attention is not known where several ranks compute the model: use one");
+}
+
 // What is not known of images yet, or has no meaning with them, is refused.
-Result<void> add_images(const Request& request, std::vector<PlacedTile> images, ActiveRequest& active) {
+Result<void> add_images(const Request& request, std::vector<PlacedTile> images, const RequestLimits& limits,
+                        ActiveRequest& active) {
+  CANDOR_TRY(check_attention(request, !images.empty(), limits));
   if (images.empty()) return {};
+  active.rules.looks = request.sampling.attention;
   if (request.on_context_full == OnContextFull::kCrop) {
     return unsupported("on_context_full", "on_context_full is crop, expected stop: an image is not cropped");
   }
@@ -429,7 +444,7 @@ Result<std::unique_ptr<ActiveRequest>> prepare_request(const Request& request, R
   active->summary.usage.prompt_tokens = static_cast<int64_t>(tokens.size());
   if (auto noted = begin_receipt(request, prompt, limits, *active); !noted) return noted.error();
   if (auto predicted = add_predicted(request, limits, *active); !predicted) return predicted.error();
-  if (auto added = add_images(request, std::move(prompt.images), *active); !added) return added.error();
+  if (auto added = add_images(request, std::move(prompt.images), limits, *active); !added) return added.error();
   active->spec.prompt = std::move(tokens);
   if (auto fits = fit_context(request, limits.n_ctx, *active); !fits) return fits.error();
   active->spec.turns = text::find_turns(active->spec.prompt, *limits.tokenizer);

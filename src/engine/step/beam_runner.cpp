@@ -90,7 +90,8 @@ bool BeamRunner::choose_kept(ActiveRequest& request, SequenceId sequence, int64_
   if (!parts_.masks.has(beam.constraint, beam.text)) return false;
   PickInput input = parts_.picker.input_behind(*parts_.scheduler.find(sequence), 0, now_ns);
   input.logits = beam.kept.logits;
-  rank(request, live, input);
+  input.attention = beam.kept.attention;
+  rank(request, live, std::move(input));
   return true;
 }
 

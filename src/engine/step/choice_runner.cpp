@@ -131,6 +131,7 @@ bool ChoiceRunner::choose_kept(ActiveRequest& request, SequenceId id, int64_t no
   PickInput input = of_choice(request, index, parts_.picker.input_behind(sequence, 0, now_ns));
   input.logits = choice.kept.logits;
   input.draft = choice.kept.draft;
+  input.attention = choice.kept.attention;
   if (!can_choose(request, input)) return false;
   const Picked picked = pick(request, input, parts_.outbox.add(request, index));
   if (!picked.reason) {

@@ -60,6 +60,7 @@ void LateMasks::send() noexcept {
 void LateMasks::keep(SequenceId sequence, KeptRow& row, const PickInput& input) {
   row.logits.assign(input.logits.begin(), input.logits.end());
   row.draft = input.draft;
+  row.attention = input.attention;
   if (std::ranges::find(kept_, sequence) == kept_.end()) kept_.push_back(sequence);
 }
 

@@ -23,6 +23,11 @@ std::string StepResult::broken_part() const {
   return "; the first such number came out of " + loaded.model->broken_part(batch_of(*plan, vectors), *loaded.kv);
 }
 
+std::vector<double> StepResult::attention_of(int32_t out_row) const {
+  backend::AttentionWatch* watch = runner->loaded_.attention;
+  return watch == nullptr ? std::vector<double>() : watch->shares(plan->out_rows[static_cast<size_t>(out_row)]);
+}
+
 StepResult ModelRunner::run(const sched::StepPlan& plan, std::span<const float> vectors) {
   began_ns_ = clock_.now_ns();
   throw_if_lost(*loaded_.backend);

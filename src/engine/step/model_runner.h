@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "engine/open/loaded_model.h"
@@ -24,6 +25,8 @@ struct StepResult {
   std::span<const float> vectors{};
   ModelRunner* runner = nullptr;
 
+  // Where that row of logits looked (backend/wrap/attention_watch.h); empty where nobody wanted to know.
+  std::vector<double> attention_of(int32_t out_row) const;
   // Where the numbers of the step broke, behind the message of an error that they caused.
   std::string broken_part() const;
 };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/ids.h"
 #include "constrain/masked_constraint.h"
@@ -20,6 +21,7 @@ struct PickInput {
   TokenId draft = kNoToken;         // the draft for this place, for those who want to see it
   std::span<const TokenId> text{};  // prompt and output before it, as far as they were not cropped
   size_t n_output = 0;              // of them, how many are output
+  std::vector<double> attention{};  // shares of the positions before it, where somebody wants to see them
 };
 
 // What constrains the next token of one output.

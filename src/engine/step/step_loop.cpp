@@ -130,6 +130,7 @@ StepReport StepLoop::step(int64_t began_ns) {
   disk_.save_lost(scheduler_.blocks());
   if (plan.is_empty()) return report;
   watch_rows(plan, began_ns);
+  watch_attention(plan);
   const StepResult result = runner_.run(plan, vectors_of(plan));
   speculator_.watch(plan, requests_);
   watch_prompts(plan);
@@ -145,6 +146,18 @@ void StepLoop::watch_rows(const sched::StepPlan& plan, int64_t began_ns) {
     request.watch.on_rows(began_ns);
     request.meter->note(sequence.n_computed, sequence.n_cached);
   }
+}
+
+// Rows that a token is chosen from.
+void StepLoop::watch_attention(const sched::StepPlan& plan) {
+  if (loaded_.attention == nullptr) return;
+  looking_rows_.clear();
+  for (const sched::PlannedSlice& slice : plan.slices) {
+    if (slice.n_out == 0 || !requests_.of(slice.sequence->id).rules.looks) continue;
+    const auto first = plan.out_rows.begin() + slice.out_row;
+    looking_rows_.insert(looking_rows_.end(), first, first + slice.n_out);
+  }
+  loaded_.attention->look_at(looking_rows_);
 }
 
 void StepLoop::watch_prompts(const sched::StepPlan& plan) {

@@ -81,6 +81,7 @@ class StepLoop {
   std::span<const float> vectors_of(const sched::StepPlan& plan);
   void propose_drafts() noexcept;
   void watch_rows(const sched::StepPlan& plan, int64_t began_ns);
+  void watch_attention(const sched::StepPlan& plan);
   void watch_prompts(const sched::StepPlan& plan);
   void publish() noexcept;
 
@@ -114,9 +115,10 @@ class StepLoop {
   Chooser chooser_;
   Publisher publisher_;
   std::vector<float> vectors_;  // of images, in a step
-  int64_t expected_ns_ = 0;     // of the step before
-  bool is_saving_ = false;      // there is more to write, and room for it
-  bool is_stuck_ = false;       // nothing can be computed until a mask is there
+  std::vector<int32_t> looking_rows_;
+  int64_t expected_ns_ = 0;  // of the step before
+  bool is_saving_ = false;   // there is more to write, and room for it
+  bool is_stuck_ = false;    // nothing can be computed until a mask is there
 };
 
 }  // namespace candor::engine

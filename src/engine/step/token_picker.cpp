@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "candor/request.h"
+#include "engine/request/image_attention.h"
 #include "engine/request/stopwatch.h"
 #include "sample/chain.h"
 
@@ -17,6 +18,7 @@ PickInput TokenPicker::input_of(const sched::PlannedSlice& slice, int32_t n_acce
   PickInput input = input_behind(sequence, n_accepted, result.ready_ns);
   const auto row = result.logits.row(slice.out_row + n_accepted);
   input.logits = row.first(static_cast<size_t>(tokenizer_.n_vocab()));
+  input.attention = result.attention_of(slice.out_row + n_accepted);
   if (n_accepted < slice.n_draft) input.draft = sequence.draft[static_cast<size_t>(n_accepted)];
   return input;
 }
@@ -94,6 +96,7 @@ Result<void> TokenPicker::choose(ActiveRequest& request, const PickInput& input,
     explanation.was_drawn = !rules.chain.is_greedy();
     explanation.draw = static_cast<double>(sample::draw_of(pick.key));
     explanation.draft = input.draft;
+    explanation.images = image_attention(request, input.attention);
     explainer_.begin(explanation, pick.history, rules.chain.bans);
     pick.observer = &explainer_;
   }
@@ -120,6 +123,7 @@ Result<RankedRow> TokenPicker::rank(const ActiveRequest& request, const PickInpu
   RankedRow row;
   CANDOR_ASSIGN(sample::PickRequest pick, request_for(request.rules, input));
   if (request.rules.explains) {
+    row.explanation.images = image_attention(request, input.attention);
     explainer_.begin(row.explanation, pick.history, request.rules.chain.bans);
     pick.observer = &explainer_;
   }

@@ -135,6 +135,32 @@ Json beam_options_json(const Engine& engine, const TokenExplanation& explanation
   return options;
 }
 
+// A millionth is the smallest share that is told.
+double rounded_share(double share) {
+  return std::round(share * 1e6) / 1e6;
+}
+
+Json attention_json(const std::vector<ImageAttention>& images) {
+  Json list = Json::array();
+  for (const ImageAttention& image : images) {
+    Json tiles = Json::array();
+    for (const ImageAttention::Tile& tile : image.tiles) {
+      Json shares = Json::array();
+      for (const float share : tile.shares) shares.push_back(rounded_share(static_cast<double>(share)));
+      tiles.push_back({{"rows", tile.rows},
+                       {"cols", tile.cols},
+                       {"box", {tile.left, tile.top, tile.width, tile.height}},
+                       {"is_whole", tile.is_whole},
+                       {"shares", std::move(shares)}});
+    }
+    list.push_back({{"width", image.image_width},
+                    {"height", image.image_height},
+                    {"share", rounded_share(image.share)},
+                    {"tiles", std::move(tiles)}});
+  }
+  return list;
+}
+
 }  // namespace
 
 Json explanation_json(const Engine& engine, const TokenEvent& event) {
@@ -157,6 +183,7 @@ Json explanation_json(const Engine& engine, const TokenEvent& event) {
     json["beam_option"] = *explanation.beam_option;
     json["beam_options"] = beam_options_json(engine, explanation);
   }
+  if (!explanation.images.empty()) json["images"] = attention_json(explanation.images);
   return json;
 }
 

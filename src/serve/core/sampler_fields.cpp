@@ -141,6 +141,7 @@ void read_sampler(Fields& fields, SamplingParams& sampling) {
   read_texts(fields, "dry_sequence_breakers", sampling.dry_sequence_breakers);
   sampling.logprobs_after_chain = fields.boolean("post_sampling_probs").value_or(false);
   sampling.explain = fields.boolean("explain").value_or(false);
+  sampling.attention = fields.boolean("attention").value_or(false);
   sampling.speculate = fields.boolean("speculate").value_or(true);
   read_logit_bias(fields, sampling);
   read_allowed_ids(fields, sampling);
