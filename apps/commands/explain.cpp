@@ -17,6 +17,7 @@
 #include "apps/options/constraint_options.h"
 #include "apps/options/generation_options.h"
 #include "apps/options/idle_options.h"
+#include "apps/options/image_files.h"
 #include "apps/options/prompt_source.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
@@ -33,6 +34,7 @@ struct ExplainOptions {
   ConstraintOptions constraint;
   BeamOptions beams;
   PromptSource source;
+  std::vector<std::string> images;
   std::string level = "full";
   InsideWish inside;
   bool operations = false;
@@ -51,9 +53,11 @@ std::vector<TokenId> answer_of(const Trace& trace) {
 Result<Request> read_request(const ExplainOptions& options, const ModelInfo& info, std::string text) {
   Request request;
   request.prompt = make_prompt(options.generation, info, std::move(text));
+  CANDOR_TRY(put_images(options.images, request.prompt));
   request.sampling = sampling_params(options.generation);
   request.adapters = all_adapters(options.generation.adapters);
   request.sampling.explain = true;
+  request.sampling.attention = options.inside.attention && !options.images.empty();
   request.sampling.logprobs = 0;
   if (!request.sampling.max_tokens) request.sampling.max_tokens = kTokensShown;
   CANDOR_ASSIGN(request.constraint, read_constraint(options.constraint));
@@ -62,7 +66,14 @@ Result<Request> read_request(const ExplainOptions& options, const ModelInfo& inf
   return request;
 }
 
+// The reference reads tokens alone.
+Result<void> check_images(const ExplainOptions& options) {
+  if (options.images.empty() || !options.inside.layers) return {};
+  return fail(ErrorKind::kInvalidInput, "--layers shows texts without images: leave --image or --layers out");
+}
+
 int run(const ExplainOptions& options, const CLI::App& command) {
+  if (const auto fits = check_images(options); !fits) return say_error(fits.error().message), kUserInput;
   auto asked = read_model_and_prompt(options.generation.model, options.source);
   if (!asked) return say_error(asked.error().message), kUserInput;
   EngineOptions opened = engine_options(options.generation, asked->model);
@@ -78,7 +89,8 @@ int run(const ExplainOptions& options, const CLI::App& command) {
   auto trace = (*tracer)->run(*request);
   if (!trace) return say_error(trace.error().message), exit_code(trace.error());
   PageWish wish{.sampling = request->sampling, .level = options.level == "brief" ? Level::kBrief : Level::kFull};
-  if (const auto answer = answer_of(*trace); options.inside.is_any() && !answer.empty()) {
+  const bool looks_inside = options.inside.is_any() && options.images.empty();
+  if (const auto answer = answer_of(*trace); looks_inside && !answer.empty()) {
     auto inside = look_inside(opened, trace->prompt, answer, options.inside);
     if (!inside) return say_error(inside.error().message), exit_code(inside.error());
     wish.inside = std::move(*inside);
@@ -94,9 +106,10 @@ void add_explain(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ExplainOptions>();
   add_prompt_options(*command, options->source, "the prompt");
   add_raw(*command, options->generation);
+  add_images(*command, options->images);
   add_choice(*command, "--level", options->level, {"brief", "full"}, "brief: one line a token");
   command->add_flag("--attention", options->inside.attention,
-                    "the positions that each head looks at most, by the reference");
+                    "the positions that each head looks at most, by the reference; of images, their patches");
   command->add_flag("--layers", options->inside.layers, "the likeliest token behind each layer, by the reference");
   command->add_flag("--operations", options->operations,
                     "every operation of the last step: what it reads, writes and weighs");

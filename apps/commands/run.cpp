@@ -124,18 +124,6 @@ int report(const RunOptions& options, const StreamOutcome& outcome, const Engine
   return outcome.was_interrupted ? kInterrupted : kDone;
 }
 
-// Images stand in messages: in front of the last one, the user's.
-Result<void> add_images_to(const RunOptions& options, Request& request) {
-  if (options.images.empty()) return {};
-  auto* chat = std::get_if<ChatPrompt>(&request.prompt);
-  if (chat == nullptr) {
-    return fail(ErrorKind::kInvalidInput,
-                "--image needs the chat template: leave --raw out, or take a model that has one");
-  }
-  CANDOR_ASSIGN(chat->messages.back(), user_message(std::move(chat->messages.back().content), options.images));
-  return {};
-}
-
 int run(const RunOptions& options, const CLI::App& command) {
   auto asked = read_model_and_prompt(options.generation.model, options.source);
   if (!asked) return say_error(asked.error().message), kUserInput;
@@ -150,7 +138,8 @@ int run(const RunOptions& options, const CLI::App& command) {
 
   Request request;
   request.prompt = make_prompt(options.generation, engine->info(), std::move(asked->text));
-  if (auto added = add_images_to(options, request); !added) return say_error(added.error().message), kUserInput;
+  if (auto added = put_images(options.images, request.prompt); !added)
+    return say_error(added.error().message), kUserInput;
   request.sampling = sampling_params(options.generation);
   request.adapters = all_adapters(options.generation.adapters);
   auto constraint = read_constraint(options.constraint);

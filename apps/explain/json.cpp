@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/bench/machine_limits.h"
+#include "apps/explain/image_map.h"
 #include "apps/explain/inside.h"
 #include "apps/explain/page.h"
 #include "apps/explain/positions.h"
@@ -52,6 +53,7 @@ Json to_json(const Engine& engine, const TokenEvent& event) {
   for (const StageView& stage : explanation.stages) {
     if (stage.name == "mask") token["mask_size"] = stage.n_left;
   }
+  if (!explanation.images.empty()) token["images"] = images_json(explanation.images);
   token["stages"] = stages_json(explanation.stages, [&](TokenId id) { return std::string(engine.piece(id)); });
   return token;
 }
@@ -107,9 +109,8 @@ std::string explain_json(const Engine& engine, const Trace& trace, const PageWis
                {"tokens", std::move(tokens)}};
   const TokenName piece = [&](TokenId id) { return std::string(engine.piece(id)); };
   if (trace.embedding)
-    json["embedding"] = {{"token", trace.embedding->token},
-                         {"first", trace.embedding->first},
-                         {"length", trace.embedding->norm}};
+    json["embedding"] = {
+        {"token", trace.embedding->token}, {"first", trace.embedding->first}, {"length", trace.embedding->norm}};
   if (!trace.operations.empty()) json["operations"] = trace.operations;
   if (wish.inside) json["layers"] = inside_json(*wish.inside, piece);
   const auto limits = info.backend == "cpu" ? known_limits(info.n_threads) : std::nullopt;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "apps/bench/machine_limits.h"
+#include "apps/explain/image_map.h"
 #include "apps/explain/positions.h"
 #include "apps/explain/stages.h"
 #include "apps/terminal/terminal.h"
@@ -43,6 +44,7 @@ class Page {
     }
     const TokenName name = [this](TokenId token) { return piece(token); };
     if (wish_.inside) out_ += inside_text(*wish_.inside, name, style_);
+    out_ += image_maps_text(trace_.events, name, style_);
     return out_ + tokens_text(engine_, trace_.events,
                               {.sampling = wish_.sampling, .seed = trace_.summary.usage.seed, .level = wish_.level});
   }
@@ -80,8 +82,8 @@ class Page {
     out_ += positions_text(trace_.positions, static_cast<int32_t>(n) - 1, spec.blocks.size());
     out_ += fmt::format("  {} parameters, {} of weights, {}\n", format_count(info_.n_parameters),
                         format_bytes(info_.weight_bytes), info_.backend_description);
-    out_ += fmt::format("  K/V cache: {} blocks of {} tokens in {}, {}; {} prompt tokens were there\n",
-                        info_.kv_blocks, info_.kv_block_tokens, info_.kv_type, format_bytes(info_.kv_bytes),
+    out_ += fmt::format("  K/V cache: {} blocks of {} tokens in {}, {}; {} prompt tokens were there\n", info_.kv_blocks,
+                        info_.kv_block_tokens, info_.kv_type, format_bytes(info_.kv_bytes),
                         trace_.summary.usage.cached_tokens);
     if (info_.draft_parameters > 0)
       out_ += fmt::format(

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 namespace candor::apps {
 
@@ -52,6 +53,17 @@ Result<Message> user_message(std::string text, const std::vector<std::string>& f
     images.push_back(std::move(bytes));
   }
   return with_images(std::move(text), std::move(images));
+}
+
+Result<void> put_images(const std::vector<std::string>& files, Prompt& prompt) {
+  if (files.empty()) return {};
+  auto* chat = std::get_if<ChatPrompt>(&prompt);
+  if (chat == nullptr) {
+    return fail(ErrorKind::kInvalidInput,
+                "--image needs the chat template: leave --raw out, or take a model that has one");
+  }
+  CANDOR_ASSIGN(chat->messages.back(), user_message(std::move(chat->messages.back().content), files));
+  return {};
 }
 
 }  // namespace candor::apps

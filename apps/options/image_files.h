@@ -21,5 +21,7 @@ Result<std::string> read_image_file(const std::string& path);
 Message with_images(std::string text, std::vector<std::string> images);
 // The same of files.
 Result<Message> user_message(std::string text, const std::vector<std::string>& files);
+// Files in front of the last message of a prompt, the user's. Refused: a prompt without messages.
+Result<void> put_images(const std::vector<std::string>& files, Prompt& prompt);
 
 }  // namespace candor::apps
