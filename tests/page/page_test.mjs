@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { files, find, formulas, images } from "./attach_case.mjs";
 import { badCases } from "./bad_cases.mjs";
+import { looked } from "./looked_case.mjs";
 import { reading } from "./reading_case.mjs";
 import { askForLongAnswers, check, need, openBrowser, root, serve, showNewest } from "./served.mjs";
 import { views } from "./views.mjs";
@@ -239,14 +240,14 @@ const late = ["attached", "formulas", "find", "shortcuts"];
 const axe = (tools) => examine(tools, Object.keys(views).filter((name) => !late.includes(name)));
 const axe_late = (tools) => examine(tools, late);
 
-async function examine(tools, names) {
+async function examine(tools, names, ways = views) {
   const source = (await import("node:fs")).readFileSync(need("axe-core") && new URL("../../web/node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
   for (const name of names) {
     for (const viewport of [{ width: 1280, height: 800 }, { width: 390, height: 844 }]) {
       const context = await tools.browser.newContext({ viewport, bypassCSP: true });
       const page = await context.newPage();
       await showNewest(page, tools.url);
-      await views[name](page, tools.url);
+      await ways[name](page, tools.url);
       await page.evaluate(source);
       for (const colorScheme of ["light", "dark"]) {
         await page.emulateMedia({ colorScheme });
@@ -347,7 +348,7 @@ async function types({ url }) {
   check(result.status === 0, `the types are the server's: ${result.stdout}`);
 }
 
-const parts = { chat: [chat, slow], why: [why, []], compare: [compare, []], machine: [machine, []], power: [power, []], fields: [fields, []], timeline: [timeline, []], axe: [axe, ["--speculate", "ngram"]], axe_late: [axe_late, []], origin: [origin, []], long: [long, []], reproduce: [reproduce, []], types: [types, ["--speculate", "ngram"]], reading: [reading, []], images: [images, []], files: [files, []], formulas: [formulas, []], find: [find, []], ...badCases };
+const parts = { chat: [chat, slow], why: [why, []], compare: [compare, []], machine: [machine, []], power: [power, []], fields: [fields, []], timeline: [timeline, []], axe: [axe, ["--speculate", "ngram"]], axe_late: [axe_late, []], origin: [origin, []], long: [long, []], reproduce: [reproduce, []], types: [types, ["--speculate", "ngram"]], reading: [reading, []], images: [images, []], looked: [(tools) => looked({ ...tools, examine }), []], files: [files, []], formulas: [formulas, []], find: [find, []], ...badCases };
 const [part, program] = process.argv.slice(2);
 const [act, options] = parts[part];
 const browser = await openBrowser();

@@ -132,6 +132,14 @@ export interface BeamOption {
   fate: "kept" | "complete" | "dropped";
 }
 
+// Where a token looked in one image of the prompt: shares of its attention, patch by patch, tile by tile.
+export interface ImageAttention {
+  width: number;
+  height: number;
+  share: number;
+  tiles: { rows: number; cols: number; box: [left: number, top: number, width: number, height: number]; is_whole: boolean; shares: number[] }[];
+}
+
 // How one token came about: a member of `explain`.
 export interface Explanation {
   token: number;
@@ -141,6 +149,7 @@ export interface Explanation {
   draft: number | null;
   beam_option?: number;
   beam_options?: BeamOption[];
+  images?: ImageAttention[]; // in the order of the prompt
 }
 
 export interface Timings {

@@ -6,7 +6,9 @@ import { dataUrlOf } from "../store/images";
 import { store } from "../store/store";
 import type { Attachment, ImageFile } from "../store/types";
 import { Icon } from "../ui/icons";
+import { attentionOn } from "../store/why";
 import { Dialog, IconButton } from "../ui/parts";
+import { Heat } from "../why/looked";
 
 const measures = (image: ImageFile) => `${image.width} × ${image.height}, ${sizeOf(image.size)}${image.note ? `, ${image.note}` : ""}`;
 
@@ -19,9 +21,11 @@ function Shown({ one }: { one: Attachment }) {
       </button>
     );
   }
+  const looked = attentionOn(one.id);
   return (
     <button type="button" class="thumb" aria-label={`Show ${one.name}`} title={`${one.name}: ${measures(one)}`} onClick={open}>
       <img src={one.thumb} alt={one.name} />
+      {looked && <Heat looked={looked} />}
     </button>
   );
 }

@@ -83,6 +83,10 @@ interface Part {
 const partsOf = (body: RequestBody): Part[] =>
   ((body.messages ?? []) as { content: unknown }[]).flatMap((message) => (Array.isArray(message.content) ? (message.content as Part[]) : []));
 
+// The images of a request that is kept, in the order of the prompt: their ids.
+export const imagesOf = (body: RequestBody): string[] =>
+  partsOf(body).flatMap((part) => (part.image_url?.url.startsWith(mark) ? [part.image_url.url.slice(mark.length)] : []));
+
 export const hasImages = (body: RequestBody) => partsOf(body).some((part) => part.image_url);
 
 // The request as it is sent: the data of each image in place of its id.

@@ -1,7 +1,7 @@
 // Settings, and the request that they make.
 import type { ChatMessage, ContentPart, Parameters, RequestBody } from "../api/types";
 import { messageText } from "./files";
-import { referenceTo } from "./images";
+import { hasImages, referenceTo } from "./images";
 import type { MessageNode, Settings } from "./types";
 
 export const plainSettings: Settings = {
@@ -110,7 +110,7 @@ export function chatBody(path: MessageNode[], settings: Settings): RequestBody {
   };
   if (settings.tools.trim()) body.tools = JSON.parse(settings.tools);
   if (settings.extra?.trim()) Object.assign(body, JSON.parse(settings.extra));
-  if (settings.explains) body.explain = true;
+  if (settings.explains) Object.assign(body, { explain: true, ...(hasImages(body) ? { attention: true } : {}) });
   return body;
 }
 

@@ -1,9 +1,9 @@
 // Explanations of answers: the same request, asked again to be explained, gives the same tokens.
 import { client } from "../api/client";
-import type { Candidate, Explanation, RequestBody } from "../api/types";
+import type { Candidate, Explanation, ImageAttention, RequestBody } from "../api/types";
 import { takeChunk } from "./answers";
 import { answer, grow, isBusy, setExplained, tell } from "./actions";
-import { hasImages, withImages } from "./images";
+import { hasImages, imagesOf, withImages } from "./images";
 import { isConstrained } from "./settings";
 import { active, store } from "./store";
 import { addNode } from "./tree";
@@ -27,7 +27,7 @@ export async function explain(node: MessageNode) {
   const again: MessageNode = { ...node, content: "", reasoning: "", tokens: [], calls: [], children: [] };
   const explained: Explanation[] = [];
   const n = node.tokens.length - takenOver(node);
-  const body: RequestBody = { ...node.body, explain: true };
+  const body: RequestBody = { ...node.body, explain: true, ...(hasImages(node.body) ? { attention: true } : {}) };
   if (!body.use_beam_search && node.state !== "done" && n > 0) body.max_tokens = n;
   try {
     for await (const chunk of client.stream(node.path!, await withImages(body, active.value), new AbortController().signal)) {
@@ -50,6 +50,20 @@ export function explanationAt(node: MessageNode, at: number): Explanation | unde
   const origin = node.origin && active.value?.nodes[node.origin.node];
   if (origin && at <= node.origin!.at) return explanationAt(origin, at);
   return store.explained.value[node.id]?.tokens[at - takenOver(node)];
+}
+
+// Where that token looked in the images of its prompt, by their ids.
+export function attentionAt(node: MessageNode, at: number): { id: string; looked: ImageAttention }[] {
+  const images = explanationAt(node, at)?.images ?? [];
+  const ids = node.body ? imagesOf(node.body) : [];
+  return images.flatMap((looked, i) => (ids[i] ? [{ id: ids[i], looked }] : []));
+}
+
+// Of the token whose explanation is open; undefined where it is not known, or it saw another image.
+export function attentionOn(id: string): ImageAttention | undefined {
+  const panel = store.panel.value;
+  const node = panel.kind === "why" ? active.value?.nodes[panel.node] : undefined;
+  return node && panel.kind === "why" ? attentionAt(node, panel.at).find((one) => one.id === id)?.looked : undefined;
 }
 
 function idsBefore(node: MessageNode, at: number): number[] | null {

@@ -6,6 +6,7 @@ import type { MessageNode } from "../store/types";
 import { IconButton, percent, visible } from "../ui/parts";
 import { Beams } from "./beams";
 import { Draw } from "./draw";
+import { Looked } from "./looked";
 import { StageCard } from "./stage";
 
 function Head({ node, at }: { node: MessageNode; at: number }) {
@@ -53,6 +54,7 @@ function Body({ node, at }: { node: MessageNode; at: number }) {
           {explanation.draft === explanation.token ? "It was guessed ahead, and right: one step gave this token and the next." : "Another token was guessed ahead here, and rejected."}
         </p>
       )}
+      <Looked node={node} at={at} />
       {explanation.beam_options ? <Beams explanation={explanation} /> : <Draw explanation={explanation} />}
       {explanation.stages.map((stage, i) => (
         <StageCard key={stage.name + i} stage={stage} before={explanation.stages[i - 1]} chosen={chosen} isLast={i === explanation.stages.length - 1}
