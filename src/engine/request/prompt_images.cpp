@@ -18,6 +18,22 @@ bool is_broken(std::span<const size_t> breaks, size_t begin, size_t end) {
   return first != breaks.end() && *first < end;
 }
 
+struct TokenRun {
+  int32_t first = 0;
+  int32_t n = 0;
+};
+
+// The next tokens that stand for rows, one after another, at most so many.
+TokenRun next_run(std::span<const TokenId> tokens, TokenId row, int32_t n_most) {
+  const auto first = static_cast<int32_t>(std::ranges::find(tokens, row) - tokens.begin());
+  int32_t n = 0;
+  for (const TokenId token : tokens.subspan(static_cast<size_t>(first))) {
+    if (token != row || n == n_most) break;
+    ++n;
+  }
+  return {first, n};
+}
+
 }  // namespace
 
 Result<RowToken> find_row_token(const vision::ImagePrompt& prompt, const text::Tokenizer& tokenizer) {
@@ -69,22 +85,23 @@ Result<std::vector<PlacedTile>> place_images(std::span<const TokenId> tokens, st
   for (const SharedImage& image : images) {
     int32_t first = 0;
     for (const int32_t n_rows : image->rows_of_tiles()) {
-      const auto begin = std::find(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.end(), row);
-      const auto n = static_cast<std::ptrdiff_t>(n_rows);
-      const bool is_whole =
-          tokens.end() - begin >= n && std::all_of(begin, begin + n, [row](TokenId id) { return id == row; });
-      if (!is_whole) return of_messages("the prompt has fewer rows than its images: the vocabulary is another model's");
-      const auto token = static_cast<int32_t>(begin - tokens.begin());
-      const int32_t grid_cols = spec.prompt.is_grid ? image->prepared().tiles.front().cols / spec.regroup.n : 0;
-      placed.push_back({image,
-                        first,
-                        {.first = token,
-                         .n_rows = n_rows,
-                         .first_key = image->first_key() - first,
-                         .is_seen_whole = spec.prompt.is_seen_whole,
-                         .grid_cols = grid_cols}});
-      at = static_cast<size_t>(token) + static_cast<size_t>(n);
-      first += n_rows;
+      for (const int32_t end = first + n_rows; first < end;) {
+        const TokenRun run = next_run(tokens.subspan(at), row, end - first);
+        const bool is_part = run.n < end - first && (spec.prompt.is_grid || spec.prompt.is_seen_whole);
+        if (run.n == 0 || is_part) {
+          return of_messages("the prompt has fewer rows than its images: the vocabulary is another model's");
+        }
+        const int32_t grid_cols = spec.prompt.is_grid ? image->prepared().tiles.front().cols / spec.regroup.n : 0;
+        placed.push_back({image,
+                          first,
+                          {.first = static_cast<int32_t>(at) + run.first,
+                           .n_rows = run.n,
+                           .first_key = image->first_key() - first,
+                           .is_seen_whole = spec.prompt.is_seen_whole,
+                           .grid_cols = grid_cols}});
+        at += static_cast<size_t>(run.first + run.n);
+        first += run.n;
+      }
     }
   }
   const bool is_over = std::find(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.end(), row) == tokens.end();

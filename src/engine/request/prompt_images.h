@@ -33,7 +33,7 @@ struct ExpandedPrompt {
 ExpandedPrompt expand_images(const text::RenderedPrompt& prompt, std::span<const SharedImage> images,
                              const vision::ImagePrompt& how, std::string_view row);
 
-// Where the rows are in the tokens of such a prompt.
+// Where the rows are in the tokens of such a prompt. A tile's may be in lines, with other tokens between them.
 Result<std::vector<PlacedTile>> place_images(std::span<const TokenId> tokens, std::span<const SharedImage> images,
                                              TokenId row, const vision::VisionSpec& spec);
 
