@@ -10,8 +10,8 @@
 namespace candor::vision {
 
 std::span<const VisionFamily> families() {
-  static const std::array kFamilies = {idefics3_family(), gemma3_family(),   llava_family(),  internvl_family(),
-                                       lfm2_vl_family(),  qwen25vl_family(), qwen3vl_family()};
+  static const std::array kFamilies = {idefics3_family(), gemma3_family(),   llava_family(),   internvl_family(),
+                                       lfm2_vl_family(),  qwen25vl_family(), qwen3vl_family(), pixtral_family()};
   return kFamilies;
 }
 
@@ -33,12 +33,15 @@ Result<const VisionFamily*> family_of(const formats::ModelFile& file) {
                                                    formats::in_quotes(*name), known));
 }
 
-const VisionFamily* find_hub_family(std::string_view model_type) {
-  const auto is_its = [&](const VisionFamily& family) {
-    return std::ranges::find(family.model_types, model_type) != family.model_types.end();
-  };
-  const auto row = std::ranges::find_if(families(), is_its);
-  return row == families().end() ? nullptr : &*row;
+const VisionFamily* find_hub_family(const std::string& model_type, const std::string& tower_type) {
+  for (const std::string& type : {model_type + "/" + tower_type, model_type}) {
+    const auto is_its = [&](const VisionFamily& family) {
+      return std::ranges::find(family.model_types, type) != family.model_types.end();
+    };
+    const auto row = std::ranges::find_if(families(), is_its);
+    if (row != families().end()) return &*row;
+  }
+  return nullptr;
 }
 
 }  // namespace candor::vision

@@ -24,8 +24,9 @@ struct HubName {
 struct VisionFamily {
   std::string_view projector;  // value of "clip.projector_type"
   Result<VisionSpec> (*read)(const formats::ModelFile& file);
-  // Of folders: config.json's model_type; how names of tensors begin and go on; those that nobody needs; and keys of
-  // "clip.*" from config.json and preprocessor_config.json.
+  // Of folders: config.json's model_type, with "/" and the tower's own behind it where several families share it; how
+  // names of tensors begin and go on; those that nobody needs (of mmproj files: whole names); and keys of "clip.*" from
+  // config.json and preprocessor_config.json.
   std::span<const std::string_view> model_types;
   std::span<const std::string_view> stems;
   std::span<const HubName> names;
@@ -36,7 +37,11 @@ struct VisionFamily {
   std::string_view transposed = {};  // [in, out] in files of both kinds
   // The weight of patches has one part for each of two frames of a film; an image is both, so that their sum counts.
   bool has_frames = false;
+  // A checkpoint's rotary pairs are the two halves of a head, an mmproj file's stand side by side.
+  bool has_halves = false;
   bool has_channels_last = false;  // a checkpoint's patches are [y, x, channel], and their matrix is no convolution's
+  // Of mmproj files: the tensor that is the tower's last norm here.
+  std::string_view file_norm = {};
   // What is folded into other tensors. quick_gelu: where the file says neither "clip.use_gelu" nor "clip.use_silu".
   Folds folds = {};
 };
@@ -44,8 +49,8 @@ struct VisionFamily {
 std::span<const VisionFamily> families();
 // By "clip.projector_type", or "clip.vision.projector_type". Refused, with those that are known, if it is another one.
 Result<const VisionFamily*> family_of(const formats::ModelFile& file);
-// nullptr where a folder of this model_type has no tower that is known.
-const VisionFamily* find_hub_family(std::string_view model_type);
+// By the model_type of a folder and that of its "vision_config"; nullptr where no tower is known.
+const VisionFamily* find_hub_family(const std::string& model_type, const std::string& tower_type);
 
 VisionFamily idefics3_family();
 VisionFamily gemma3_family();
@@ -54,5 +59,6 @@ VisionFamily internvl_family();
 VisionFamily qwen25vl_family();
 VisionFamily qwen3vl_family();
 VisionFamily lfm2_vl_family();
+VisionFamily pixtral_family();
 
 }  // namespace candor::vision

@@ -33,7 +33,9 @@ using nlohmann::json;
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 constexpr std::string_view kDeepMergers = "deepstack_merger_list.";
 constexpr std::string_view kPatches = "v.patch_embd.weight";
-constexpr std::string_view kWidened[] = {kPatches, "v.position_embd.weight"};  // GGUF files have them in f32
+constexpr std::string_view kLastNorm = "v.post_ln.weight";
+// GGUF files have them in f32.
+constexpr std::string_view kWidened[] = {kPatches, "v.position_embd.weight", "mm.patch_merger.weight"};
 
 // The tensors of a GGUF file or of a folder's shards, as the tower has them.
 class TowerFile final : public formats::ModelFile {
@@ -83,6 +85,7 @@ class TowerFile final : public formats::ModelFile {
   TensorView sum_of_frames(const TensorView& tensor);
   TensorView widened(const TensorView& tensor);
   TensorView channels_first(const TensorView& tensor);
+  Result<TensorView> paired(TensorView tensor);
   TensorView made(const TensorView& like, Shape shape, std::vector<float> values);
 
   std::deque<std::string> names_;
@@ -176,6 +179,29 @@ TensorView TowerFile::channels_first(const TensorView& tensor) {
   return made(tensor, tensor.shape, std::move(here));
 }
 
+// The rows of a head's two halves, by turns.
+Result<TensorView> TowerFile::paired(TensorView tensor) {
+  CANDOR_ASSIGN(const int32_t n_heads, formats::require_int(*this, "clip.vision.attention.head_count", 1, 1 << 20));
+  const auto n_rows = static_cast<size_t>(tensor.shape.n_dims == 2 ? tensor.shape[0] : 0);
+  const size_t n_half = n_rows / static_cast<size_t>(n_heads) / 2;
+  if (n_half == 0 || n_half * 2 * static_cast<size_t>(n_heads) != n_rows) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("tensor {} {} has no two halves of rows for each of {} heads: the file is damaged",
+                            formats::in_quotes(tensor.name), to_string(tensor.shape), n_heads));
+  }
+  const size_t n_row_bytes = tensor.n_bytes / n_rows;
+  const auto write = [from = tensor.data, n_rows, n_half, n_row_bytes](std::byte* to) -> Result<void> {
+    for (size_t row = 0; row < n_rows; ++row, to += n_row_bytes) {
+      const size_t in_head = row % (2 * n_half);
+      const size_t there = row - in_head + in_head % 2 * n_half + in_head / 2;
+      std::memcpy(to, from + there * n_row_bytes, n_row_bytes);
+    }
+    return {};
+  };
+  CANDOR_ASSIGN(tensor.data, copies_.add(tensor.n_bytes, tensor.name, {write, {tensor.bytes()}}));
+  return tensor;
+}
+
 Result<void> TowerFile::fold(const VisionFamily& family) {
   Folds folds = family.folds;
   if (folds.quick_gelu) {
@@ -204,6 +230,10 @@ Result<void> TowerFile::add(TensorView tensor, std::string name, const VisionFam
     tensor = channels_first(tensor);
   }
   if (is_of_folder && tensor.name == family.gains_less_one) tensor = plus_one(tensor);
+  const bool is_rotated = tensor.name.ends_with(".attn_q.weight") || tensor.name.ends_with(".attn_k.weight");
+  if (is_of_folder && family.has_halves && is_rotated) {
+    CANDOR_ASSIGN(tensor, paired(tensor));
+  }
   if (is_of_folder && std::ranges::find(kWidened, tensor.name) != std::end(kWidened)) tensor = widened(tensor);
   tensors_.push_back(tensor);
   return {};
@@ -321,7 +351,9 @@ Result<std::unique_ptr<formats::ModelFile>> open_mmproj(const fs::path& path) {
   CANDOR_ASSIGN(const VisionFamily* family, family_of(*tower->file_));
   for (const TensorView& tensor : tower->file_->tensors()) {
     const bool is_sound = tensor.name.starts_with("a.") || tensor.name.starts_with("mm.a.");
-    if (!is_sound) CANDOR_TRY(tower->add(tensor, std::string(tensor.name), *family));
+    if (is_sound || std::ranges::find(family->ignored, tensor.name) != family->ignored.end()) continue;
+    const bool is_last_norm = tensor.name == family->file_norm;
+    CANDOR_TRY(tower->add(tensor, std::string(is_last_norm ? kLastNorm : tensor.name), *family));
   }
   CANDOR_ASSIGN(const int32_t dim, formats::require_int(*tower, "clip.vision.embedding_length", 1, 1 << 20));
   tower->name_projections(dim);
@@ -332,9 +364,13 @@ Result<std::unique_ptr<formats::ModelFile>> open_mmproj(const fs::path& path) {
 
 Result<std::unique_ptr<formats::ModelFile>> open_tower_of(const fs::path& folder) {
   CANDOR_ASSIGN(const json config, read_if_there(folder / "config.json"));
-  const json type = config.value("model_type", json());
-  const VisionFamily* family = type.is_string() ? find_hub_family(type.get_ref<const std::string&>()) : nullptr;
-  if (family == nullptr || !config.contains("vision_config")) return nullptr;
+  const auto type_in = [](const json& object) {
+    const json type = object.is_object() ? object.value("model_type", json()) : json();
+    return type.is_string() ? type.get<std::string>() : std::string();
+  };
+  if (!config.contains("vision_config")) return nullptr;
+  const VisionFamily* family = find_hub_family(type_in(config), type_in(config.at("vision_config")));
+  if (family == nullptr) return nullptr;
   CANDOR_ASSIGN(const json processor, read_processor(folder));
   auto tower = std::make_unique<TowerFile>();
   CANDOR_TRY(family->read_hub(config, processor, tower->metadata_));

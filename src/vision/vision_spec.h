@@ -18,12 +18,14 @@ namespace candor::vision {
 
 // What happens to a tower's rows before the projector: they stand in a grid as the patches did. kAverage: the mean of
 // each n x n rows. kJoin: each n x n rows, one row of the grid after another, become one row n * n * D wide (Shi et
-// al., "Real-time single image and video super-resolution", 2016: the inverse of its shuffle).
-enum class RegroupKind : uint8_t { kNone, kAverage, kJoin };
+// al., "Real-time single image and video super-resolution", 2016: the inverse of its shuffle). kUnfold: the same
+// numbers as kJoin, the n * n of one column together, as a convolution reads them.
+enum class RegroupKind : uint8_t { kNone, kAverage, kJoin, kUnfold };
 struct Regroup {
   RegroupKind kind = RegroupKind::kNone;
   int32_t n = 1;
-  int32_t width(int32_t dim) const { return kind == RegroupKind::kJoin ? n * n * dim : dim; }
+  bool is_joined() const { return kind == RegroupKind::kJoin || kind == RegroupKind::kUnfold; }
+  int32_t width(int32_t dim) const { return is_joined() ? n * n * dim : dim; }
   int32_t n_rows(int32_t rows, int32_t cols) const { return (rows / n) * (cols / n); }
   bool operator==(const Regroup&) const = default;
 };

@@ -309,8 +309,56 @@ def lfm2_vl_pixels(folder):
                 spatial_shapes=found["spatial_shapes"])
 
 
+def pixtral_tokens(folder):
+    return tokenizer(folder, ["[IMG]", "[IMG_BREAK]", "[IMG_END]"], template("[IMG]"))
+
+
+def pixtral_processor(folder, patch, longest):
+    processor = dict(image_processor_type="PixtralImageProcessor", patch_size=patch, size=dict(longest_edge=longest),
+                     image_mean=CLIP_MEAN, image_std=CLIP_STD, resample=3, do_resize=True, do_rescale=True,
+                     do_normalize=True, do_convert_rgb=True, rescale_factor=1 / 255)
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor, indent=1) + "\n")
+
+
+def expand_pixtral(step):
+    def expand(text, pixels):
+        height, width = (int(side) // step for side in pixels["image_sizes"][0])
+        line = "[IMG]" * width
+        return text.replace("[IMG]", "[IMG_BREAK]".join([line] * height) + "[IMG_END]")
+    return expand
+
+
+def pixtral(folder):
+    """The converter knows the names of three blocks and more."""
+    ids = pixtral_tokens(folder)
+    vision = dict(model_type="pixtral", hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=2,
+                  image_size=28, patch_size=8, hidden_act="gelu")
+    config = tf.LlavaConfig(text_config=dict(TEXT, model_type="mistral", vocab_size=296, sliding_window=None),
+                            vision_config=vision, image_token_index=ids["[IMG]"], vision_feature_layer=-1,
+                            vision_feature_select_strategy="full", tie_word_embeddings=False)
+    model = tf.LlavaForConditionalGeneration(config)
+    with_own_vectors(model).to(torch.bfloat16).save_pretrained(folder)
+    pixtral_processor(folder, 8, 28)
+    return tf.LlavaForConditionalGeneration, ids["[IMG]"], expand_pixtral(8)
+
+
+def mistral3(folder):
+    ids = pixtral_tokens(folder)
+    vision = dict(model_type="pixtral", hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=2,
+                  image_size=32, patch_size=4, hidden_act="silu")
+    rope = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=128, beta_fast=32.0,
+                beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1)
+    text = dict(TEXT, model_type="ministral3", vocab_size=296, head_dim=16, sliding_window=None, rope_parameters=rope)
+    config = tf.Mistral3Config(text_config=text, vision_config=vision, image_token_index=ids["[IMG]"],
+                               spatial_merge_size=2, tie_word_embeddings=False)
+    model = tf.Mistral3ForConditionalGeneration(config)
+    with_own_vectors(model).to(torch.bfloat16).save_pretrained(folder)
+    pixtral_processor(folder, 8, 32)
+    return tf.Mistral3ForConditionalGeneration, ids["[IMG]"], expand_pixtral(8)
+
+
 MODELS = dict(smolvlm=smolvlm, gemma3=gemma3, llava=llava, internvl=internvl, internvl_rms=internvl_rms, lfm2_vl=lfm2_vl,
-              lfm2_vl_tiles=lfm2_vl_tiles, qwen3vl=qwen3vl, qwen3_5=qwen3_5, qwen2_5_vl=qwen2_5_vl)
+              lfm2_vl_tiles=lfm2_vl_tiles, qwen3vl=qwen3vl, qwen3_5=qwen3_5, qwen2_5_vl=qwen2_5_vl, pixtral=pixtral, mistral3=mistral3)
 
 
 def features_of(model, pixels):
@@ -334,6 +382,9 @@ def as_published(folder, scratch):
                    .replace("vision_tower.encoder", "vision_tower.vision_model.encoder")
                    .replace("vision_tower.post_layernorm", "vision_tower.vision_model.post_layernorm"): tensor
                for name, tensor in tensors.items()}
+    if folder.name in ("pixtral", "mistral3"):  # the converter takes the embedding of [IMG_BREAK], under this name
+        renamed = {"embed_tokens.weight" if name.endswith("embed_tokens.weight") else name: tensor
+                   for name, tensor in tensors.items()}
     if folder.name.startswith("internvl"):
         renamed = {name if "language_model" in name else "model." + name.removeprefix("model."): tensor
                    for name, tensor in tensors.items()}
@@ -424,6 +475,8 @@ def make(name, converter):
             if name == "gemma3":
                 inputs["token_type_ids"] = (ids == row_token).int()
             logits = model(**inputs).logits[0]
+        if name == "mistral3":  # the class around the image processor gives it this side; published files have the tower's
+            pixtral_processor(folder, 4, 32)
         if name == "llava":
             write_llava(folder, converter)
         elif name != "lfm2_vl_tiles":  # files of llama.cpp have other sizes

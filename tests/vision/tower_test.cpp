@@ -106,7 +106,7 @@ struct OddSetting {
   const char* named;  // in the message
 };
 const OddSetting kOddSettings[] = {
-    {"llava", "/vision_config/model_type", "\"pixtral\"", "model_type"},
+    {"llava", "/vision_config/model_type", "\"siglip_vision_model\"", "model_type"},
     {"llava", "/vision_config/hidden_act", "\"relu\"", "hidden_act"},
     {"llava", "/vision_feature_layer", "[1, 2]", "vision_feature_layer"},
     {"llava", "/vision_feature_layer", "0", "vision_feature_layer"},
@@ -134,6 +134,21 @@ const OddSetting kOddSettings[] = {
     {"lfm2_vl", "/processor/tile_size", "500", "tile_size"},
     {"lfm2_vl", "/processor/use_thumbnail", "false", "use_thumbnail"},
     {"lfm2_vl", "/processor/resample", "3", "preprocessor_config"},
+    {"mistral3", "/vision_config/model_type", "\"siglip_vision_model\"", "model_type"},
+    {"mistral3", "/vision_config/hidden_act", "\"quick_gelu\"", "hidden_act"},
+    {"mistral3", "/vision_config/num_channels", "1", "num_channels"},
+    {"mistral3", "/vision_config/num_attention_heads", "16", "expected a width that 4 divides"},
+    {"mistral3", "/vision_config/rope_parameters/rope_type", "\"default\"", "rope_type"},
+    {"mistral3", "/vision_config/rope_parameters/rope_theta", "0", "rope_theta"},
+    {"mistral3", "/projector_hidden_act", "\"silu\"", "projector_hidden_act"},
+    {"mistral3", "/spatial_merge_size", "0", "spatial_merge_size"},
+    {"mistral3", "/vision_feature_layer", "[1, 2]", "vision_feature_layer"},
+    {"mistral3", "/text_config/rms_norm_eps", "\"small\"", "rms_norm_eps"},
+    {"mistral3", "/processor/patch_size", "14", "patch_size"},
+    {"mistral3", "/processor/size", "{\"longest_edge\": 2000}", "preprocessor_config"},
+    {"mistral3", "/processor/resample", "2", "preprocessor_config"},
+    {"mistral3", "/processor/image_processor_type", "\"CLIPImageProcessor\"", "preprocessor_config"},
+    {"pixtral", "/vision_feature_select_strategy", "\"default\"", "vision_feature_select_strategy"},
 };
 
 // What reading the changed folder says.

@@ -223,7 +223,7 @@ constexpr auto kMistralTensors = join(kStemTensors, kPreNormTensors, kLatentAttn
 constexpr auto kHubMistralJoined = join(kHubV2Tensors, kHubJoinedExperts);
 constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
                                         "model.multi_modal_projector."};
-constexpr HubOuter kMistralOuter[] = {{"mistral3", kImages, "images"}};
+constexpr HubOuter kMistralOuter[] = {{"mistral3", kImages, ""}};
 constexpr HubForm mistral_form(std::span<const HubTensor> tensors) {
   HubForm form = form_of("mistral4", "Mistral4ForCausalLM", tensors, read_hub_mistral, write_hub_mistral);
   form.outer = kMistralOuter;

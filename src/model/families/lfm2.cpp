@@ -152,7 +152,7 @@ void write_hub_sparse(const ArchSpec& spec, nlohmann::ordered_json& config) {
 
 constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
                                         "model.multi_modal_projector."};
-constexpr HubOuter kOuter[] = {{"lfm2_vl", kImages, "images"}};
+constexpr HubOuter kOuter[] = {{"lfm2_vl", kImages, ""}};
 constexpr HubForm kDenseHub[] = {{.model_type = "lfm2",
                                   .architecture = "Lfm2ForCausalLM",
                                   .activation = "",

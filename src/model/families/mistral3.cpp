@@ -55,7 +55,7 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
 }
 constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
                                         "model.multi_modal_projector."};
-constexpr HubOuter kOuter[] = {{"mistral3", kImages, "images"}};
+constexpr HubOuter kOuter[] = {{"mistral3", kImages, ""}};
 constexpr HubForm kHub[] = {{.model_type = "ministral3",
                              .architecture = "Ministral3ForCausalLM",
                              .activation = "silu",

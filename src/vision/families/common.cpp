@@ -174,27 +174,29 @@ Result<VisionSpec> read_tower(const formats::ModelFile& file, backend::GateKind 
   return spec;
 }
 
-namespace {
-
-// Of a head's pairs the first half turns by the patch's row, the other by its column, both as in a head half as wide.
-void rotate_by_grid(model::ArchSpec& tower) {
-  constexpr double kBase = 10000.0;
-  for (model::BlockSpec& block : tower.blocks) {
-    backend::RopeSpec& rope = block.attn.rope;
-    rope.n_dims = block.attn.head_dim;
-    rope.pairs = backend::RopePairs::kHalves;
-    rope.base = kBase;
-    const int32_t n_each = rope.n_dims / 4;
-    rope.axes.clear();
-    rope.own_frequencies.clear();
-    for (int32_t i = 0; i < 2 * n_each; ++i) {
-      rope.axes.push_back(i < n_each ? 0 : 1);
-      rope.own_frequencies.push_back(rounded_pow(kBase, -2.0 * (i % n_each) / (2.0 * n_each)));
-    }
+Result<void> rotate_by_grid(const GridRotation& how, model::ArchSpec& tower) {
+  const int32_t head_dim = tower.blocks.front().attn.head_dim;
+  if (head_dim % 4 != 0) {
+    return fail(
+        ErrorKind::kUnsupported,
+        fmt::format("the tower's heads are {} wide, and their pairs have no two halves: expected a width that 4 "
+                    "divides",
+                    head_dim));
   }
+  const int32_t n_each = head_dim / 4;
+  backend::RopeSpec rope;
+  rope.n_dims = head_dim;
+  rope.pairs = how.pairs;
+  rope.base = how.base;
+  for (int32_t i = 0; i < 2 * n_each; ++i) {
+    const bool is_column = (i >= n_each) != how.columns_first;
+    const double step = i % n_each + (is_column ? how.column_step : 0.0);
+    rope.axes.push_back(is_column ? 1 : 0);
+    rope.own_frequencies.push_back(rounded_pow(how.base, -2.0 * step / (2.0 * n_each)));
+  }
+  for (model::BlockSpec& block : tower.blocks) block.attn.rope = rope;
+  return {};
 }
-
-}  // namespace
 
 Result<void> read_own_shape(const formats::ModelFile& file, PixelBounds usual, VisionSpec& spec) {
   constexpr int64_t kMostPatches = 1 << 14;  // so that activations take no more than some gigabytes
@@ -202,10 +204,6 @@ Result<void> read_own_shape(const formats::ModelFile& file, PixelBounds usual, V
   CANDOR_ASSIGN(const int32_t merge, hparams.int_or("spatial_merge_size", 2, {1, 16}));
   CANDOR_ASSIGN(const int32_t least, hparams.int_or("image_min_pixels", usual.least, {1, INT32_MAX}));
   CANDOR_ASSIGN(const int32_t most, hparams.int_or("image_max_pixels", usual.most, {1, INT32_MAX}));
-  if (spec.tower.blocks.front().attn.head_dim % 4 != 0) {
-    return fail(ErrorKind::kUnsupported,
-                "the tower's heads have no two halves of pairs: expected a width that 4 divides");
-  }
   const int64_t patch_pixels = int64_t{spec.recipe.patch_side} * spec.recipe.patch_side;
   spec.recipe.layout = image::SmartSize{
       .min_pixels = least, .max_pixels = std::min<int64_t>(most, kMostPatches * patch_pixels), .merge = merge};
@@ -213,8 +211,7 @@ Result<void> read_own_shape(const formats::ModelFile& file, PixelBounds usual, V
   spec.max_patches = static_cast<int32_t>(std::min<int64_t>(most / patch_pixels, kMostPatches));
   spec.tower.max_positions = spec.max_patches;
   spec.regroup = {RegroupKind::kJoin, merge};
-  rotate_by_grid(spec.tower);
-  return {};
+  return rotate_by_grid({}, spec.tower);
 }
 
 Result<int32_t> projection_width(const formats::ModelFile& file, std::string_view name) {

@@ -20,14 +20,24 @@ model::Family tower_family(bool has_final_norm);
 // but the recipe's way of cutting, the regrouping, the projector and the prompt.
 Result<VisionSpec> read_tower(const formats::ModelFile& file, backend::GateKind gate);
 
+// How the pairs of a head turn: half of them by a patch's row, the other half by its column, both as in a head half as
+// wide (Heo et al., "Rotary position embedding for vision transformer", 2024).
+struct GridRotation {
+  double base = 10000.0;
+  backend::RopePairs pairs = backend::RopePairs::kHalves;
+  bool columns_first = false;
+  double column_step = 0.0;  // so much slower, in steps from one pair to the next, turn the pairs of columns
+};
+// Refuses heads whose width 4 does not divide.
+Result<void> rotate_by_grid(const GridRotation& how, model::ArchSpec& tower);
+
 // Of an image; smaller ones are made larger, larger ones smaller.
 struct PixelBounds {
   int32_t least;
   int32_t most;
 };
 // What Qwen's towers share: an image keeps its shape, in whole patches and within bounds (`usual`: where the file says
-// none); rotary positions of rows and columns in every block (Heo et al., "Rotary position embedding for vision
-// transformer", 2024); square groups of neighbouring rows become one.
+// none); rotary positions of rows and columns in every block; square groups of neighbouring rows become one.
 Result<void> read_own_shape(const formats::ModelFile& file, PixelBounds usual, VisionSpec& spec);
 
 // What "clip.use_gelu" and "clip.use_silu" say. With neither it is the one that Folds::quick_gelu makes kSilu of.

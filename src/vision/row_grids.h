@@ -1,0 +1,24 @@
+#pragma once
+// Rows that stand in a grid, as an image's patches do: tables of positions brought to the grid's size, and neighbouring
+// rows made one. Pure; any thread.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "vision/vision_spec.h"
+
+namespace candor::vision {
+
+// table: [side * side, dim], stretched to [rows * cols, dim]. In f32: the four rows by ascending place, each times the
+// product of its two shares.
+std::vector<float> stretch(std::span<const float> table, int32_t side, int32_t rows, int32_t cols, int32_t dim);
+
+// Rows in a grid, [rows * cols, dim], as Regroup says. Sums of kAverage: row by row of the n x n, in f32, times 1 /
+// n^2.
+std::vector<float> regroup(const Regroup& how, std::span<const float> grid, int32_t rows, int32_t cols, int32_t dim);
+
+// table: [side * side, dim] of GridPositions; in the size of a tile, [rows * cols, dim].
+std::vector<float> resize_positions(std::span<const float> table, int32_t side, int32_t rows, int32_t cols);
+
+}  // namespace candor::vision
