@@ -346,9 +346,7 @@ void add_show(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ShowOptions>();
   command->add_option("model", options->positionals, "[MODEL]");
   command->add_option("-m,--model", options->model, "the model's file")->type_name("FILE");
-  command
-      ->add_option("--mmproj", options->mmproj, "the part that reads images, for a GGUF file (mmproj*.gguf beside it)")
-      ->type_name("FILE");
+  add_mmproj(*command, options->mmproj);
   CLI::Option* tensors = command->add_flag("--tensors", options->tensors, "every tensor: name, type, shape, size");
   CLI::Option* metadata = command->add_flag("--metadata", options->metadata, "every key of the file");
   command->add_flag("--template", options->chat_template, "the chat template's source")

@@ -39,7 +39,11 @@ void add_speculation_options(CLI::App& command, GenerationOptions& o) {
   add_choice(command, "--speculate", o.speculate, {"auto", "off", "ngram", "draft"},
              "several tokens a step, same answer; ngram: from the text");
   command.add_option("--draft", o.draft, "a smaller model, or a head; mtp: the model's own")->type_name("FILE|mtp");
-  command.add_option("--mmproj", o.mmproj, "what reads images for a GGUF file (mmproj*.gguf beside it)")
+  add_mmproj(command, o.mmproj);
+}
+
+void add_mmproj(CLI::App& command, std::optional<std::string>& mmproj) {
+  command.add_option("--mmproj", mmproj, "what reads images for a GGUF file (mmproj*.gguf beside it)")
       ->type_name("FILE");
 }
 

@@ -54,6 +54,7 @@ void add_answer_options(CLI::App& command, GenerationOptions& options);
 // Parts of the first: the preset and how each token is chosen, and others.
 void add_choice_options(CLI::App& command, GenerationOptions& options);
 void add_speculation_options(CLI::App& command, GenerationOptions& options);
+void add_mmproj(CLI::App& command, std::optional<std::string>& mmproj);
 void add_fast_weights(CLI::App& command, bool& fast_weights);
 void add_kept_states(CLI::App& command, std::optional<int64_t>& kept_states);
 // otherwise: what holds where the option is left out.

@@ -31,7 +31,8 @@ constexpr uint64_t kMaxUnstatedBytes = uint64_t{64} << 20;  // of a file whose s
 struct RemoteFile {
   std::string name;
   std::optional<uint64_t> n_bytes;
-  std::string digest;  // SHA-256 of large files, git's SHA-1 of small ones
+  std::string digest;   // SHA-256 of large files, git's SHA-1 of small ones
+  std::string place{};  // in the snapshot; empty: its name
 };
 
 struct Remote {
@@ -122,7 +123,8 @@ const RemoteFile* best_mmproj(const Remote& remote) {
   return best;
 }
 
-// And what stands beside them: their heads, and one file that reads images.
+// And what stands beside them: their heads, and one file that reads images, which is found there whatever its folder in
+// the repository.
 std::vector<RemoteFile> with_companions(const Remote& remote, std::vector<RemoteFile> models) {
   const size_t n_models = models.size();
   for (const RemoteFile& file : remote.files) {
@@ -130,7 +132,13 @@ std::vector<RemoteFile> with_companions(const Remote& remote, std::vector<Remote
       if (formats::head_name_of(models[i].name) == file.name) models.push_back(file);
     }
   }
-  if (const RemoteFile* mmproj = best_mmproj(remote)) models.push_back(*mmproj);
+  if (const RemoteFile* mmproj = best_mmproj(remote)) {
+    const auto opened = std::ranges::min_element(models.begin(), models.begin() + static_cast<std::ptrdiff_t>(n_models),
+                                                 {}, &RemoteFile::name);
+    const fs::path place = fs::path(opened->name).parent_path() / fs::path(mmproj->name).filename();
+    models.push_back(*mmproj);
+    models.back().place = place.string();
+  }
   return models;
 }
 
@@ -175,7 +183,7 @@ class Puller {
     const fs::path snapshot = folder_ / "snapshots" / remote.commit;
     for (const RemoteFile& file : files) {
       CANDOR_TRY(fetch(remote.commit, file));
-      CANDOR_TRY(link(snapshot / file.name, file.digest));
+      CANDOR_TRY(link(snapshot / (file.place.empty() ? file.name : file.place), file.digest));
       model.n_bytes += file.n_bytes.value_or(0);
     }
     model.repaired = std::move(repaired_);

@@ -104,6 +104,15 @@ TEST_F(Hub, what_reads_images_comes_with_its_model_and_is_none) {
   EXPECT_EQ(*find_cached(*parse_repo_name("u/r:Q8_0"), root()), pulled->path);
 }
 
+TEST_F(Hub, what_reads_images_stands_beside_the_model_whatever_their_folders) {
+  publish("Q8_0/x-Q8_0.gguf", "eight", true);
+  publish("towers/mmproj-x-f16.gguf", "tower", true);
+  const auto pulled = pull_model("u/r:q8_0");
+  ASSERT_TRUE(pulled) << pulled.error().message;
+  EXPECT_EQ(pulled->path.filename(), "x-Q8_0.gguf");
+  EXPECT_EQ(read_text(pulled->path.parent_path() / "mmproj-x-f16.gguf"), "tower");
+}
+
 TEST_F(Hub, a_folder_of_safetensors_comes_with_what_stands_beside_it) {
   publish("config.json", "{}", false);
   publish("model.safetensors", "weights", true);
