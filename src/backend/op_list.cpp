@@ -130,6 +130,12 @@ void fill(const op::Activate& op, Operands& operands) {
   operands.reads = operands.writes = {op.x};
 }
 
+void fill(const op::Clamp& op, Operands& operands) {
+  begin(operands, "clamp", OpKind::kGate);
+  operands.reads = {op.src};
+  operands.writes = {op.dst};
+}
+
 void fill(const op::Moe& op, Operands& operands) {
   begin(operands, "moe", OpKind::kMoe);
   operands.reads = {op.src, op.term.scores};

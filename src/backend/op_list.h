@@ -44,8 +44,8 @@ struct Operands {
 
 using Op = std::variant<op::Embed, op::AddPositions, op::AddTypes, op::AddVectors, op::Norm, op::Linear, op::Adapt,
                         op::AdaptEmbedding, op::LinearHeads, op::Rope, op::Temper, op::Attend, op::Gate, op::Activate,
-                        op::Moe, op::CausalConv, op::DeltaRule, op::SsmScan, op::Add, op::AddGated, op::Scale,
-                        op::Unzip, op::Zip, op::Columns, op::Gather, op::Collect>;
+                        op::Clamp, op::Moe, op::CausalConv, op::DeltaRule, op::SsmScan, op::Add, op::AddGated,
+                        op::Scale, op::Unzip, op::Zip, op::Columns, op::Gather, op::Collect>;
 
 // Operands keep their memory.
 void describe(const Op& operation, Operands& operands);

@@ -4,6 +4,7 @@
 // al., 2023, "NTK by parts") and the rule of Llama 3.1's model card.
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "candor/kv_type.h"
@@ -71,6 +72,7 @@ struct AttnSpec {
   bool has_sinks = false;     // each head's softmax has one more score, a weight, of no token
   int32_t latent_dim = 0;     // a token's value is the beginning of its key, this wide; 0 = it has one of its own
   int32_t chunk_tokens = 0;   // > 0: p sees those of its own chunk, [p - p % chunk, p]; then there is no window
+  bool sees_groups = true;    // rows of a group see it all, also what comes later (StepBatch)
   bool is_two_sided = false;  // the window reaches as far ahead, in rows of a group: (p - window, p + window)
   // Where these heads are a rank's own, [first_head, first_head + n_heads) of so many; 0 = they are all.
   int32_t n_all_heads = 0;
@@ -112,6 +114,22 @@ struct MoeSpec {
   bool operator==(const MoeSpec&) const = default;
 
   int32_t group_size() const { return n_experts / n_groups; }
+};
+
+// What goes into a matrix and what comes out of it is kept within two numbers each. NaN stays.
+constexpr float clamped(float x, float low, float high) {
+  return x < low ? low : x > high ? high : x;
+}
+struct Bounds {
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+  bool operator==(const Bounds&) const = default;
+  bool exist() const { return *this != Bounds{}; }
+};
+struct MatrixBounds {
+  Bounds in{};
+  Bounds out{};
+  bool operator==(const MatrixBounds&) const = default;
 };
 
 // logits = softcap * tanh(logits * scale / softcap), softcap 0: logits * scale.

@@ -12,10 +12,9 @@
 #include "backend/op_specs.h"
 #include "backend/op_terms.h"
 #include "backend/state_specs.h"
+#include "base/ids.h"
 
-namespace candor::backend {
-
-namespace op {
+namespace candor::backend::op {
 
 // dst: [T, D]; row t = table[tokens[t]] * scale, or its vector as it is, where the batch has one and it is wanted.
 // Without a table every row has one.
@@ -24,6 +23,7 @@ struct Embed {
   const Weight* table = nullptr;
   float scale = 1.0f;
   bool takes_vectors = false;
+  TokenId vector_token = kNoToken;  // instead of the tokens of rows that have a vector
 };
 
 // dst: [T, D]; row t += table[positions[t]].
@@ -115,6 +115,12 @@ struct Activate {
   GateKind kind = GateKind::kSilu;
 };
 
+// dst = src, kept within the two, element by element; dst may be src.
+struct Clamp {
+  Activation dst{}, src{};
+  float low = 0.0f, high = 0.0f;
+};
+
 // dst: [T, D] = the outputs of each row's experts for src: [T, D], weighted, added in ascending order of the expert.
 struct Moe {
   Activation dst{}, src{};
@@ -190,6 +196,4 @@ struct Collect {
   LogitSpec spec{};
 };
 
-}  // namespace op
-
-}  // namespace candor::backend
+}  // namespace candor::backend::op

@@ -97,6 +97,11 @@ struct StepBatch {
     const auto at = std::upper_bound(groups.begin(), groups.end(), row, ends_behind);
     return at == groups.end() ? nullptr : &*at;
   }
+  // Of a row; of one that has a vector `instead`, where that is a token.
+  TokenId token_of(int32_t row, TokenId instead) const {
+    const bool is_replaced = instead != kNoToken && std::ranges::binary_search(vector_rows, row);
+    return is_replaced ? instead : tokens[static_cast<size_t>(row)];
+  }
   // The group of a row, or nullptr.
   const VisibleGroup* group_of(int32_t row) const {
     const VisibleGroup* group = group_from(row);

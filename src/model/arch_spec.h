@@ -8,6 +8,7 @@
 
 #include "backend/op_specs.h"
 #include "backend/state_specs.h"
+#include "base/ids.h"
 
 namespace candor::model {
 
@@ -57,6 +58,13 @@ struct LatentSpec {
   bool operator==(const LatentSpec&) const = default;
 };
 
+// Of a block's matrices, where they have any (Gemma 4's towers).
+struct BlockBounds {
+  backend::MatrixBounds q{}, k{}, v{}, attn_out{}, gate{}, up{}, down{};
+  bool operator==(const BlockBounds&) const = default;
+  bool exist() const { return *this != BlockBounds{}; }
+};
+
 // One block has attention, one of the layers that keep a state (a delta rule, a gated convolution or a state space),
 // both side by side, or neither; and a feed-forward, or none.
 struct BlockSpec {
@@ -84,6 +92,7 @@ struct BlockSpec {
   bool is_attn_bare = false;      // attention reads the stream without the norm that other blocks have
   int32_t layer_dim = 0;          // of what the token has for this block (EmbedSpec), gated and added behind the rest
   bool has_out_scale = false;     // the output is multiplied by one number
+  BlockBounds bounds{};           // of q, k and v, attention's output and a plain feed-forward
   bool joins_gate() const { return has_head_gate && !is_gate_apart; }
   bool shares_kv() const { return kv_block >= 0; }
   bool has_delta() const { return delta.n_v_heads > 0; }
@@ -110,6 +119,7 @@ struct EmbedSpec {
   bool has_norm = false;
   // > 0: every block gets a vector of this width, out of a table of its own for the token and out of the embedding.
   int32_t layer_dim = 0;
+  TokenId layer_image_token = kNoToken;  // whose row of that table rows of images take; kNoToken: their token's
   // A row begins as a projection of two norms: of its token's embedding, and of the vector that it comes with.
   bool joins_vectors = false;
   backend::NormSpec join_norm{};

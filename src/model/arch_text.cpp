@@ -127,6 +127,7 @@ std::string attention_text(const BlockSpec& block) {
   if (attn.window_tokens != 0)
     text += fmt::format(", window {} tokens{}", attn.window_tokens, attn.is_two_sided ? " to both sides" : "");
   if (attn.chunk_tokens != 0) text += fmt::format(", chunks of {} tokens", attn.chunk_tokens);
+  if (!attn.sees_groups) text += ", images seen in order";
   if (attn.softcap != 0.0f) text += fmt::format(", capped at {}", attn.softcap);
   if (attn.temper.gain != 0.0f)
     text += fmt::format(", queries grow by {} ln of {} positions", attn.temper.gain, attn.temper.step);
@@ -148,6 +149,15 @@ std::string attention_text(const BlockSpec& block) {
   return text;
 }
 
+std::string bounds_text(const BlockBounds& bounds) {
+  std::string text = "  bounds of matrices:";
+  for (const backend::MatrixBounds& one :
+       {bounds.q, bounds.k, bounds.v, bounds.attn_out, bounds.gate, bounds.up, bounds.down}) {
+    text += fmt::format(" [{} {} {} {}]", one.in.low, one.in.high, one.out.low, one.out.high);
+  }
+  return text + '\n';
+}
+
 std::string block_text(const BlockSpec& block) {
   std::string text = fmt::format("  norm: {} {}\n", wiring_text(block.wiring), norm_text(block.norm));
   if (block.has_attention) text += attention_text(block);
@@ -157,6 +167,7 @@ std::string block_text(const BlockSpec& block) {
     text += fmt::format("  recurrent: gated convolution over {} rows\n", block.gated_conv.n_taps);
   if (block.has_ffn()) text += ffn_text(block.ffn);
   if (block.layer_dim != 0) text += fmt::format("  input of its own: {} wide\n", block.layer_dim);
+  if (block.bounds.exist()) text += bounds_text(block.bounds);
   if (block.is_attn_bare) text += "  attention reads the stream without a norm\n";
   if (block.has_out_scale) text += "  output: times a number\n";
   if (block.residual_scale != 1.0f) text += fmt::format("  residual scale: {}\n", block.residual_scale);
@@ -180,6 +191,8 @@ std::string to_text(const ArchSpec& spec) {
   if (spec.embed.n_types != 0) text += fmt::format("types: a table of {}\n", spec.embed.n_types);
   if (spec.is_bidirectional) text += "reads a text as a whole: every token sees all others\n";
   if (spec.embed.has_norm) text += "embedding norm\n";
+  if (spec.embed.layer_image_token != kNoToken)
+    text += fmt::format("inputs by block of images: those of token {}\n", spec.embed.layer_image_token);
   for (size_t first = 0; first < spec.blocks.size();) {
     size_t end = first + 1;
     while (end < spec.blocks.size() && spec.blocks[end] == spec.blocks[first]) ++end;

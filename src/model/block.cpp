@@ -34,6 +34,25 @@ struct Mixing {
   MemoryLayers memory;
 };
 
+// Projections of src, which may keep within bounds what they read and give. A single one's input may change.
+struct Bounded {
+  LinearTerm term{};
+  const backend::MatrixBounds* bounds = nullptr;
+};
+
+void keep_within(Ops& ops, const backend::Bounds& bounds, Activation dst, Activation src) {
+  if (bounds.exist()) ops.run(op::Clamp{dst, src, bounds.low, bounds.high});
+}
+
+void project(Ops& ops, std::span<const Bounded> all, Activation src, Activation between) {
+  for (const Bounded& one : all) {
+    const Activation kept = !one.bounds->in.exist() ? src : all.size() == 1 ? src : between;
+    keep_within(ops, one.bounds->in, kept, src);
+    ops.run(op::Linear{std::span(&one.term, 1), kept});
+    keep_within(ops, one.bounds->out, one.term.dst, one.term.dst);
+  }
+}
+
 // What a sub-layer reads: x normalised into h, or x itself.
 Activation read_stream(Ops& ops, const BlockSpec& spec, const Norm& norm, const BlockActivations& act) {
   if (reads_bare_stream(spec.wiring)) return act.x;
@@ -68,7 +87,14 @@ void project_heads(Ops& ops, const BlockSpec& spec, const BlockWeights& weights,
   const std::array terms{term(weights.q, spec.joins_gate() ? act.joined : act.q), term(weights.k, act.k),
                          term(weights.v, act.v), term(weights.attn_gate, act.head_gate)};
   const size_t n_terms = spec.is_gate_apart ? 4 : spec.shares_kv() ? 1 : spec.values_are_keys ? 2 : 3;
-  ops.run(op::Linear{std::span(terms).first(n_terms), src});
+  if (spec.bounds.exist()) {
+    project(
+        ops,
+        std::array<Bounded, 3>{{{terms[0], &spec.bounds.q}, {terms[1], &spec.bounds.k}, {terms[2], &spec.bounds.v}}},
+        src, act.bounded);
+  } else {
+    ops.run(op::Linear{std::span(terms).first(n_terms), src});
+  }
   if (spec.joins_gate()) ops.run(op::Unzip{act.q, act.head_gate, act.joined, spec.attn.head_dim});
   if (spec.values_are_keys && !spec.shares_kv()) ops.run(op::Columns{act.v, act.k, 0});
 }
@@ -86,7 +112,7 @@ void attend_to(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, con
   ops.run(
       op::Attend{act.heads, {act.q, act.k, act.v, layer, weights.sinks.get(), weights.distance_biases.get()}, &attn});
   if (spec.has_head_gate) ops.run(op::Gate{act.heads, act.head_gate, act.heads, backend::GateKind::kSigmoid});
-  ops.run(op::Linear{std::array{term(weights.attn_out, dst)}, act.heads});
+  project(ops, std::array{Bounded{term(weights.attn_out, dst), &spec.bounds.attn_out}}, act.heads, act.heads);
 }
 
 // q, rotated and as wide as the keys.
@@ -315,22 +341,28 @@ Activation mix_parted(Ops& ops, const BlockSpec& spec, const BlockWeights& weigh
   return act.mixed;
 }
 
-Activation dense(Ops& ops, const FfnSpec& ffn, const BlockWeights& weights, const BlockActivations& act,
+Activation dense(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                  Activation src) {
-  if (ffn.is_gated) {
-    ops.run(op::Linear{std::array{term(weights.gate, act.gate), term(weights.up, act.up)}, src});
+  const FfnSpec& ffn = spec.ffn;
+  const std::array terms{term(weights.gate, act.gate), term(weights.up, act.up)};
+  if (ffn.is_gated && spec.bounds.exist()) {
+    project(ops, std::array<Bounded, 2>{{{terms[0], &spec.bounds.gate}, {terms[1], &spec.bounds.up}}}, src,
+            act.bounded);
+    ops.run(op::Gate{act.up, act.gate, act.up, ffn.gate});
+  } else if (ffn.is_gated) {
+    ops.run(op::Linear{terms, src});
     ops.run(op::Gate{act.up, act.gate, act.up, ffn.gate});
   } else {
     ops.run(op::Linear{std::array{term(weights.up, act.up)}, src});
     ops.run(op::Activate{act.up, ffn.gate});
   }
-  ops.run(op::Linear{std::array{term(weights.down, act.h)}, act.up});
+  project(ops, std::array{Bounded{term(weights.down, act.h), &spec.bounds.down}}, act.up, act.up);
   return act.h;
 }
 
 Activation feed_forward(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                         Activation src) {
-  return spec.ffn.is_moe() ? mix_experts(ops, spec, weights, act, src) : dense(ops, spec.ffn, weights, act, src);
+  return spec.ffn.is_moe() ? mix_experts(ops, spec, weights, act, src) : dense(ops, spec, weights, act, src);
 }
 
 Activation serial_feed_forward(Ops& ops, const BlockSpec& spec, const BlockWeights& weights,

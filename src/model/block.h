@@ -63,6 +63,7 @@ struct BlockActivations {
   StateActivations state;
   backend::Activation layer_input;  // [T, P], what the tokens have for this block
   backend::Activation layer_gate;   // [T, P]
+  backend::Activation bounded;      // [T, D], what a matrix with bounds reads
 };
 
 // Where attention itself leaves its output.

@@ -325,7 +325,10 @@ void Model::run_layer_inputs(backend::Ops& ops, Activation x) {
   norm.epsilon *= static_cast<float>(spec_.dim);
   ops.run(op::Linear{std::array{backend::LinearTerm{weights_->layer_projection.weight.get(), nullptr, projected}}, x});
   ops.run(op::Norm{pieces, pieces, weights_->layer_norm.weights(), norm});
-  ops.run(op::Embed{inputs, weights_->layer_table.get(), std::sqrt(static_cast<float>(width) / 2.0f)});
+  ops.run(op::Embed{.dst = inputs,
+                    .table = weights_->layer_table.get(),
+                    .scale = std::sqrt(static_cast<float>(width) / 2.0f),
+                    .vector_token = spec_.embed.layer_image_token});
   ops.run(op::Add{inputs, projected, std::sqrt(0.5f)});
 }
 

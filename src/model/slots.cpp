@@ -94,6 +94,7 @@ std::array<int32_t, Slot::kSlots> slot_cols(const ArchSpec& spec, const BlockSpe
   cols[Slot::kLayerInputs] = cols[Slot::kLayerProjected] =
       spec.embed.layer_dim * static_cast<int32_t>(spec.blocks.size());
   cols[Slot::kLayerInput] = cols[Slot::kLayerGate] = block.layer_dim;
+  cols[Slot::kBounded] = block.bounds.exist() ? spec.dim : 0;
   cols[Slot::kGate] = cols[Slot::kUp] = block.ffn.ffn_dim;
   if (block.ffn.is_moe()) add_expert_cols(block.ffn, spec.dim, cols);
   cols[Slot::kScores] = block.ffn.moe.n_experts;
@@ -134,7 +135,8 @@ BlockActivations activations(const ArchSpec& spec, const BlockSpec& block, int32
           {at(Slot::kStateChannels), at(Slot::kStateBefore), at(Slot::kStateGate), at(Slot::kStateStep),
            at(Slot::kStateOut)},
           at(Slot::kLayerInput),
-          at(Slot::kLayerGate)};
+          at(Slot::kLayerGate),
+          at(Slot::kBounded)};
 }
 
 backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_t max_out_rows, int32_t max_positions) {

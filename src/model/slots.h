@@ -51,6 +51,7 @@ struct Slot {
     kLayerProjected,
     kLayerInput,
     kLayerGate,
+    kBounded,
     kJoinedVectors,
     kLast,
     kGuess,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "conformance/rig.h"
 #include "kernels/packed_weight.h"
@@ -135,6 +136,15 @@ TEST(ops, activations_agree) {
         },
         2.5e-5f, 2e-6f);
   }
+}
+
+TEST(ops, bounds_are_kept) {
+  const auto keep = [](Rig& rig, Activation x, Activation y) {
+    rig.ops().run(op::Clamp{y, x, -0.25f, std::numeric_limits<float>::infinity()});
+    rig.ops().run(op::Clamp{y, y, -1.0f, 0.5f});
+    return y;
+  };
+  expect_close(keep, 0.0f, 0.0f);
 }
 
 TEST(ops, adding_under_a_gate_agrees) {

@@ -59,6 +59,11 @@ class GroupRun {
     rig_.kv(1, 2, kHeadCols, n_blocks);
   }
 
+  GroupRun& without_groups() {
+    spec_.sees_groups = false;
+    return *this;
+  }
+
   // Of the rows of the second step.
   std::vector<float> run() {
     BatchBuilder past, now;
@@ -119,6 +124,17 @@ TEST(row_kinds, rows_of_a_group_see_one_another_as_the_reference_says) {
     std::vector<Text> causal = kTexts;
     for (Text& text : causal) text = {text.n_past, text.n_before + text.n_group + text.n_after, 0, 0};
     EXPECT_NE(first_difference(GroupRun(cpu_rig(2), causal, alibi).run(), seen), -1) << "groups change nothing";
+  }
+}
+
+TEST(row_kinds, layers_that_see_no_groups_read_their_rows_in_order) {
+  std::vector<Text> causal = kTexts;
+  for (Text& text : causal) text = {text.n_past, text.n_before + text.n_group + text.n_after, 0, 0};
+  for (const bool is_cpu : {false, true}) {
+    const auto run = [&](const std::vector<Text>& texts) {
+      return GroupRun(is_cpu ? cpu_rig(2) : reference_rig(), texts).without_groups().run();
+    };
+    EXPECT_EQ(first_difference(run(kTexts), run(causal)), -1);
   }
 }
 
@@ -208,6 +224,26 @@ TEST(row_kinds, a_row_begins_with_its_vector_where_one_is_wanted) {
       if (takes) std::copy(vector.begin(), vector.end(), wanted.begin() + 32);
       EXPECT_EQ(seen, wanted);
     }
+  }
+}
+
+TEST(row_kinds, rows_with_a_vector_take_another_tokens_row_where_one_is_named) {
+  for (const bool is_cpu : {false, true}) {
+    Rig rig = is_cpu ? cpu_rig(2) : reference_rig();
+    const std::vector<float> values = random_values(3 * 32, 5);
+    const auto& table = rig.upload_rows(values, 32);
+    rig.reserve(1, 32, 3);
+    rig.kv(1, 1, 16, 1);
+    BatchBuilder builder;
+    builder.vector(1, random_values(32, 6));
+    builder.add(std::vector<TokenId>{0, 1, 2}, 0, std::vector<BlockId>{0});
+    const std::vector<float> seen = rig.run(builder.view(), [&] {
+      rig.ops().run(op::Embed{.dst = {0, 3, 32}, .table = &table, .vector_token = 2});
+      return Activation{0, 3, 32};
+    });
+    std::vector<float> wanted = values;
+    std::copy(values.begin() + 64, values.end(), wanted.begin() + 32);
+    EXPECT_EQ(seen, wanted);
   }
 }
 

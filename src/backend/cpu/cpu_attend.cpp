@@ -59,14 +59,14 @@ int32_t CpuOps::unit_heads(const AttnSpec& spec) const {
   return heads;
 }
 
-void CpuOps::make_row_groups(int32_t heads, bool without_members) {
+void CpuOps::make_row_groups(int32_t heads, bool without_members, bool sees_groups) {
   const int32_t rows = std::max(1, kQueriesPerUnit / heads);
   groups_.clear();
   for (size_t seq = 0; seq < batch_.seqs.size(); ++seq) {
     if (without_members && shared_.is_member(seq)) continue;
     const SeqSlice& slice = batch_.seqs[seq];
     for (int32_t first = 0; first < slice.n_rows; first += groups_.back().n_rows) {
-      const AlikeRows alike = alike_rows(slice, first);
+      const AlikeRows alike = sees_groups ? alike_rows(slice, first) : AlikeRows{slice.n_rows, 0};
       groups_.push_back({seq, first, std::min(rows, alike.end - first), alike.seen_end});
     }
   }
@@ -215,7 +215,7 @@ void CpuOps::compute(const op::Attend& call) {
                     .unit_heads = unit_heads(*call.spec)};
   bool stores = call.term.k.n_cols > 0;
   const bool are_members_done = attend_prefixes(a, stores);
-  make_row_groups(a.unit_heads, are_members_done);
+  make_row_groups(a.unit_heads, are_members_done, call.spec->sees_groups);
   if (groups_.empty()) return;
   if (are_members_done) stores = false;
   if (plan_splits(a)) {

@@ -79,7 +79,7 @@ void CpuOps::compute(const op::Embed& call) {
       std::memcpy(row, vector, n_floats(call.dst.n_cols));
       return;
     }
-    weight->decode_row(batch_.tokens[static_cast<size_t>(i)], row);
+    weight->decode_row(batch_.token_of(i, call.vector_token), row);
     if (call.scale != 1.0f) table_.scale(row, call.scale, call.dst.n_cols, row);
   });
 }
@@ -172,6 +172,14 @@ void CpuOps::compute(const op::Activate& call) {
   const auto function = gate_function(table_, call.kind);
   for_rows(call.x.n_rows, call.x.n_cols / kGateSpeed,
            [&](int32_t i) { function(arena_.row(call.x, i), nullptr, call.x.n_cols, arena_.row(call.x, i)); });
+}
+
+void CpuOps::compute(const op::Clamp& call) {
+  for_rows(call.dst.n_rows, call.dst.n_cols / kCopySpeed, [&](int32_t i) {
+    const float* x = arena_.row(call.src, i);
+    float* y = arena_.row(call.dst, i);
+    for (int32_t c = 0; c < call.dst.n_cols; ++c) y[c] = clamped(x[c], call.low, call.high);
+  });
 }
 
 void CpuOps::compute(const op::Add& call) {

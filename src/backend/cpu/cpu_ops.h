@@ -74,6 +74,7 @@ class CpuOps final : public Ops, public EncodedLinear {
   void compute(const op::Attend& call);
   void compute(const op::Gate& call);
   void compute(const op::Activate& call);
+  void compute(const op::Clamp& call);
   void compute(const op::Moe& call);
   void compute(const op::CausalConv& call);
   void compute(const op::DeltaRule& call);
@@ -105,8 +106,7 @@ class CpuOps final : public Ops, public EncodedLinear {
   void add_table_rows(Activation dst, const Weight& table, RowOf row_of);
   template <class Fn>
   void for_rows(int32_t n_rows, int64_t row_ns, Fn&& fn);
-  // Slopes of ALiBi for the spec, or nullptr.
-  const float* slopes_of(const AttnSpec& spec);
+  const float* slopes_of(const AttnSpec& spec);  // of ALiBi, or nullptr
   // Sorts the rows of a mixture by the experts that they go to.
   void route(const MoeTerm& term, int32_t n_rows);
   std::span<const RowVisit> visits_of(int32_t row) const;
@@ -137,7 +137,7 @@ class CpuOps final : public Ops, public EncodedLinear {
   };
   int32_t unit_heads(const AttnSpec& spec) const;
   AlikeRows alike_rows(const SeqSlice& slice, int32_t first) const;
-  void make_row_groups(int32_t unit_heads, bool without_members);
+  void make_row_groups(int32_t unit_heads, bool without_members, bool sees_groups);
   bool every_sequence_is_one_group() const { return groups_.size() == batch_.seqs.size(); }
   kernels::AttendArgs attend_args(const Attention& a, const RowGroup& group, int32_t head_unit);
   kernels::AttendArgs unit_args(const Attention& a, int64_t unit);

@@ -92,7 +92,8 @@ void RankOps::compute(const op::Embed& call) {
   share_.end = call.dst.n_cols;
   set_split(call.dst, share_);
   if (rank_ == 0)
-    inner_.ops().run(op::Embed{call.dst, rank_weight(*call.table).rows(), call.scale, call.takes_vectors});
+    inner_.ops().run(
+        op::Embed{call.dst, rank_weight(*call.table).rows(), call.scale, call.takes_vectors, call.vector_token});
 }
 
 void RankOps::compute(const op::AddPositions& call) {
@@ -269,6 +270,11 @@ void RankOps::compute(const op::Gate& call) {
 
 void RankOps::compute(const op::Activate& call) {
   if (!has_none(call.x)) inner_.ops().run(op::Activate{local(call.x), call.kind});
+}
+
+void RankOps::compute(const op::Clamp& call) {
+  if (call.dst.slot != call.src.slot) slot(call.dst) = slot(call.src);
+  if (!has_none(call.dst)) inner_.ops().run(op::Clamp{local(call.dst), local(call.src), call.low, call.high});
 }
 
 void RankOps::compute(const op::CausalConv& call) {

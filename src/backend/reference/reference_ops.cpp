@@ -170,7 +170,7 @@ void ReferenceOps::compute(const op::Embed& call) {
       std::copy_n(vector, call.dst.n_cols, row(call.dst, t));
       continue;
     }
-    const float* src = decoded(*call.table).row(batch_.tokens[static_cast<size_t>(t)]);
+    const float* src = decoded(*call.table).row(batch_.token_of(t, call.vector_token));
     std::transform(src, src + call.dst.n_cols, row(call.dst, t), [&call](float x) { return x * call.scale; });
   }
 }
@@ -283,7 +283,7 @@ void ReferenceOps::compute(const op::Attend& call) {
   for (size_t s = 0; s < batch_.seqs.size(); ++s) {
     const SeqSlice& seq = batch_.seqs[s];
     for (int32_t i = 0; i < seq.n_rows; ++i) {
-      const VisibleGroup* seen = batch_.group_of(seq.first_row + i);
+      const VisibleGroup* seen = call.spec->sees_groups ? batch_.group_of(seq.first_row + i) : nullptr;
       const int32_t last = seen == nullptr ? i : seen->first_row + seen->n_rows - seq.first_row - 1;
       for (int32_t head = 0; head < call.spec->n_heads; ++head) {
         const size_t head_of_all = static_cast<size_t>(call.spec->first_head) + static_cast<size_t>(head);
@@ -338,6 +338,14 @@ void ReferenceOps::compute(const op::Gate& call) {
       y[i] = static_cast<float>(activation(static_cast<double>(gates[i]), call.kind) *
                                 gated(static_cast<double>(ups[i]), call.kind));
     }
+  }
+}
+
+void ReferenceOps::compute(const op::Clamp& call) {
+  for (int32_t t = 0; t < call.dst.n_rows; ++t) {
+    const float* x = row(call.src, t);
+    std::transform(x, x + call.dst.n_cols, row(call.dst, t),
+                   [&call](float value) { return clamped(value, call.low, call.high); });
   }
 }
 

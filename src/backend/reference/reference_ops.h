@@ -108,6 +108,7 @@ class ReferenceOps final : public Ops {
   void compute(const op::Attend& call);
   void compute(const op::Gate& call);
   void compute(const op::Activate& call);
+  void compute(const op::Clamp& call);
   void compute(const op::Moe& call);
   void compute(const op::CausalConv& call);
   void compute(const op::DeltaRule& call);
