@@ -134,6 +134,23 @@ Size within_bound(Size image, const LongestEdge& layout, int32_t patch_side) {
           .width = multiple_above(to_side(std::max(width, 1.0)), step)};
 }
 
+// A side that would be none becomes one token, and the other as long as the shape and the budget allow.
+Size within_budget(Size image, const TokenBudget& layout, int32_t patch_side) {
+  const double height = image.height, width = image.width;
+  const double side = static_cast<double>(patch_side) * layout.merge;
+  const double factor = std::sqrt(layout.max_tokens * side * side / (height * width));
+  double rows = std::floor(factor * height / side);
+  double cols = std::floor(factor * width / side);
+  if (rows == 0) {
+    rows = 1;
+    cols = std::min(std::floor(width / height), static_cast<double>(layout.max_tokens));
+  } else if (cols == 0) {
+    cols = 1;
+    rows = std::min(std::floor(height / width), static_cast<double>(layout.max_tokens));
+  }
+  return {.height = to_side(rows * side), .width = to_side(cols * side)};
+}
+
 Size shaped_grid(Size image, const ShapedTiles& layout) {
   std::vector<Size> grids;
   for (int32_t width = 1; width <= layout.max_tiles; ++width) {

@@ -26,6 +26,9 @@ Result<Size> smart_whole(Size image, const SmartSize& layout, int32_t patch_side
 // Whether tiles are made, and in which grid.
 Size smart_grid(Size image, const SmartTiles& layout, int32_t patch_side);
 
+// Gemma 4's get_aspect_ratio_preserving_size.
+Size within_budget(Size image, const TokenBudget& layout, int32_t patch_side);
+
 // Pixtral.
 Size within_bound(Size image, const LongestEdge& layout, int32_t patch_side);
 

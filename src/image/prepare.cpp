@@ -74,6 +74,10 @@ class Preparation {
     return add_whole(image_, within_bound(original(), layout, recipe_.patch_side));
   }
 
+  Result<void> lay_out(const TokenBudget& layout) {
+    return add_whole(image_, within_budget(original(), layout, recipe_.patch_side));
+  }
+
   Result<void> lay_out(const ShapedTiles& layout) {
     const Size grid = shaped_grid(original(), layout);
     const Size size{.height = grid.height * layout.tile.height, .width = grid.width * layout.tile.width};

@@ -118,6 +118,7 @@ TEST(prepare, shapes_and_sizes_that_a_recipe_cannot_take_are_errors_of_one_line)
             std::string::npos);
   EXPECT_NE(message(Image{}, FixedSize{{28, 28}}).find("an image of 0 x 0 pixels"), std::string::npos);
   EXPECT_EQ(message(picture(1, 1), SquareTiles{.longest_edge = 28, .tile_side = 28}), "an image");
+  EXPECT_EQ(message(picture(1, 30'000), TokenBudget{70, 3}), "an image");
   EXPECT_EQ(message(picture(1, 30'000), LongestEdge{.bound = {1540, 1540}, .merge = 2}), "an image");
 }
 

@@ -22,6 +22,8 @@ using Triple = std::array<double, 3>;
 constexpr Triple kClipMean = {0.48145466, 0.4578275, 0.40821073};
 constexpr Triple kClipDeviation = {0.26862954, 0.26130258, 0.27577711};
 constexpr Triple kHalves = {0.5, 0.5, 0.5};
+constexpr Triple kZeros = {0.0, 0.0, 0.0};
+constexpr Triple kOnes = {1.0, 1.0, 1.0};
 constexpr int64_t kMostTiles = 64;
 constexpr int64_t kMostMerge = 16;
 constexpr int64_t kMostTokens = 1 << 14;  // of one tile
@@ -32,6 +34,7 @@ struct Processor {
   Triple mean, deviation;
   Result<Layout> (*read)(const Keys& keys, const TowerSides& tower);
   std::span<const std::string_view> keys;  // its own, besides those of all
+  bool does_normalise = true;
 };
 
 // All processors have these, and their meaning is the same or nothing.
@@ -51,6 +54,7 @@ constexpr std::string_view kSmartTileKeys[] = {"downsample_factor", "do_image_sp
                                                "max_tiles",         "use_thumbnail",        "min_image_tokens",
                                                "max_image_tokens",  "max_num_patches",      "encoder_patch_size",
                                                "tile_size",         "max_pixels_tolerance", "return_row_col_info"};
+constexpr std::string_view kBudgetKeys[] = {"max_soft_tokens", "pooling_kernel_size"};
 constexpr std::string_view kScanKeys[] = {"do_pan_and_scan", "pan_and_scan_min_crop_size", "pan_and_scan_max_num_crops",
                                           "pan_and_scan_min_ratio_to_activate"};
 
@@ -219,11 +223,31 @@ Result<Layout> read_lfm(const Keys& keys, const TowerSides& tower) {
   return Layout(layout);
 }
 
+// "size" has no effect, and padding is for images of one batch.
+Result<Layout> read_gemma4(const Keys& keys, const TowerSides& tower) {
+  constexpr int64_t kBudgets[] = {70, 140, 280, 560, 1120};
+  CANDOR_TRY(refuse_flag(keys, "do_center_crop"));
+  CANDOR_ASSIGN(const int64_t patch, keys.integer("patch_size", 16, kMostSide));
+  if (patch != tower.patch) {
+    return keys.unsupported("patch_size", fmt::format("the vision tower has patches of {}", tower.patch));
+  }
+  CANDOR_ASSIGN(const int64_t merge, keys.integer("pooling_kernel_size", 3, kMostMerge));
+  if (merge != tower.merge) {
+    return keys.unsupported("pooling_kernel_size", fmt::format("{}, but the vision tower's is {}", merge, tower.merge));
+  }
+  CANDOR_ASSIGN(const int64_t budget, keys.integer("max_soft_tokens", 280, kMostTokens));
+  if (std::ranges::find(kBudgets, budget) == std::end(kBudgets)) {
+    return keys.bad("max_soft_tokens", *keys.find("max_soft_tokens"), "70, 140, 280, 560 or 1120");
+  }
+  return Layout(TokenBudget{static_cast<int32_t>(budget), static_cast<int32_t>(merge)});
+}
+
 constexpr Processor kProcessors[] = {
     {"CLIP", Filter::kBicubic, kClipMean, kClipDeviation, read_clip, {}},
     {"Llava", Filter::kBicubic, kClipMean, kClipDeviation, read_clip, {}},
     {"Siglip", Filter::kBicubic, kHalves, kHalves, read_siglip, {}},
     {"Gemma3", Filter::kBilinear, kHalves, kHalves, read_gemma, kScanKeys},
+    {"Gemma4", Filter::kBicubic, kZeros, kOnes, read_gemma4, kBudgetKeys, false},
     {"Idefics3", Filter::kLanczos3, kHalves, kHalves, read_idefics, kTileKeys},
     {"SmolVLM", Filter::kLanczos3, kHalves, kHalves, read_idefics, kTileKeys},
     {"Qwen2VL", Filter::kBicubic, kClipMean, kClipDeviation, read_qwen, kSmartKeys},
@@ -271,7 +295,7 @@ Result<void> check_keys(const json& object, const Processor& processor) {
 Result<Normalisation> read_normalisation(const Keys& keys, const Processor& processor) {
   Normalisation how;
   CANDOR_ASSIGN(how.does_rescale, keys.flag("do_rescale", true));
-  CANDOR_ASSIGN(how.does_normalise, keys.flag("do_normalize", true));
+  CANDOR_ASSIGN(how.does_normalise, keys.flag("do_normalize", processor.does_normalise));
   CANDOR_ASSIGN(how.rescale_factor, keys.positive("rescale_factor", 1.0 / 255));
   CANDOR_ASSIGN(how.mean, keys.triple("image_mean", processor.mean));
   CANDOR_ASSIGN(how.deviation, keys.triple("image_std", processor.deviation));

@@ -37,7 +37,7 @@ TEST(processor_config, a_processor_config_holds_the_image_processor_inside) {
 TEST(processor_config, processors_and_keys_that_are_not_known_are_refused_by_name) {
   EXPECT_EQ(message_of(R"({"image_processor_type": "ViTImageProcessor"})"),
             "'preprocessor_config.json' names the image processor 'ViTImageProcessor'; known are CLIP, Llava, Siglip, "
-            "Gemma3, "
+            "Gemma3, Gemma4, "
             "Idefics3, SmolVLM, Qwen2VL, Pixtral, Lfm2Vl, GotOcr2 (each with ...ImageProcessor)");
   EXPECT_TRUE(message_of("{}").starts_with("'preprocessor_config.json' names no image processor; known are"));
   EXPECT_EQ(
@@ -72,6 +72,10 @@ TEST(processor_config, values_that_have_no_place_in_a_recipe_are_errors_that_nam
       {R"("Qwen2VLImageProcessor", "patch_size": 16)", "'patch_size': the vision tower has patches of 14"},
       {R"("Qwen2VLImageProcessor", "merge_size": 2)", "'merge_size': 2, but the vision tower merges 1"},
       {R"("Idefics3ImageProcessor", "max_image_size": {"height": 3, "width": 3})", "expected longest_edge"},
+      {R"("Gemma4ImageProcessor", "patch_size": 14, "max_soft_tokens": 100, "pooling_kernel_size": 1)",
+       "'max_soft_tokens' is 100, expected 70, 140, 280, 560 or 1120"},
+      {R"("Gemma4ImageProcessor", "patch_size": 14)", "'pooling_kernel_size': 3, but the vision tower's is 1"},
+      {R"("Gemma4ImageProcessor")", "'patch_size': the vision tower has patches of 14"},
       {R"("GotOcr2ImageProcessor", "max_patches": 1000)", "'max_patches' is 1000, expected an integer of 1 to 64"},
   };
   for (const Row& row : rows) {

@@ -49,6 +49,10 @@ std::string words(const SmartTiles& layout) {
                      words(Size{layout.tile_side, layout.tile_side}));
 }
 
+std::string words(const TokenBudget& layout) {
+  return fmt::format("at most {} tokens, {} x {} patches merged", layout.max_tokens, layout.merge, layout.merge);
+}
+
 std::string words(const Normalisation& normalisation) {
   const auto& [mean_r, mean_g, mean_b] = normalisation.mean;
   const auto& [dev_r, dev_g, dev_b] = normalisation.deviation;

@@ -81,8 +81,16 @@ struct SmartTiles {
   bool operator==(const SmartTiles&) const = default;
 };
 
-using Layout =
-    std::variant<FixedSize, PanAndScan, ShortestEdge, SquareTiles, SmartSize, LongestEdge, ShapedTiles, SmartTiles>;
+// Gemma 4: as large as the image's shape allows in at most so many tokens, each of merge * merge patches; sides in
+// multiples of patch * merge.
+struct TokenBudget {
+  int32_t max_tokens = 280;
+  int32_t merge = 3;
+  bool operator==(const TokenBudget&) const = default;
+};
+
+using Layout = std::variant<FixedSize, PanAndScan, ShortestEdge, SquareTiles, SmartSize, LongestEdge, ShapedTiles,
+                            SmartTiles, TokenBudget>;
 
 // A byte to a number, in f32, as torchvision's processors compute it. With both: (v - mean * n) / (std * n), where n is
 // 1 / rescale_factor, 255 as a rule, and the products are f32 before the byte is looked at. Mean and deviation alone:
