@@ -13,6 +13,7 @@
 #include "model/fingerprint.h"
 #include "vision/families.h"
 #include "vision/families/common.h"
+#include "vision/grid_tables.h"
 #include "vision/row_grids.h"
 
 namespace candor::vision {
@@ -38,8 +39,7 @@ std::vector<const RowLayersSpec*> layers_of(const VisionSpec& spec) {
 }
 
 uint64_t position_bytes(const VisionSpec& spec) {
-  const auto side = spec.positions.table.empty() ? uint64_t{0} : static_cast<uint64_t>(spec.positions.side);
-  return side * side * static_cast<uint64_t>(spec.tower.dim) * sizeof(float);
+  return static_cast<uint64_t>(n_table_rows(spec.positions)) * static_cast<uint64_t>(spec.tower.dim) * sizeof(float);
 }
 
 model::Family tower_of(const VisionSpec& spec) {
@@ -136,12 +136,16 @@ bool is_of_blocks(const TensorView& tensor) {
   return tensor.name.starts_with("v.blk.") || tensor.name.starts_with("v.post_ln.");
 }
 
+bool is_setting(const VisionSpec& spec, std::string_view name) {
+  return std::ranges::find(spec.settings, name) != spec.settings.end();
+}
+
 // The tensors of the tower's blocks alone.
 class BlocksOf final : public formats::ModelFile {
  public:
-  explicit BlocksOf(const formats::ModelFile& file) : file_(file) {
+  BlocksOf(const formats::ModelFile& file, const VisionSpec& spec) : file_(file) {
     for (const TensorView& tensor : file.tensors()) {
-      if (is_of_blocks(tensor)) tensors_.push_back(tensor);
+      if (is_of_blocks(tensor) && !is_setting(spec, tensor.name)) tensors_.push_back(tensor);
     }
   }
   const formats::FileInfo& info() const override { return file_.info(); }
@@ -159,24 +163,11 @@ class BlocksOf final : public formats::ModelFile {
   std::vector<TensorView> tensors_;
 };
 
-Result<std::vector<float>> read_positions(const formats::ModelFile& file, const VisionSpec& spec) {
-  const TensorView* table = file.find(spec.positions.table);
-  const Shape expected{2, {int64_t{spec.positions.side} * spec.positions.side, spec.tower.dim}};
-  if (table == nullptr || table->shape != expected) {
-    return fail(
-        ErrorKind::kInvalidInput,
-        fmt::format("tensor \"{}\" {}; expected {}", spec.positions.table,
-                    table == nullptr ? "is missing" : "has shape " + to_string(table->shape), to_string(expected)));
-  }
-  std::vector<float> values(static_cast<size_t>(table->shape.n_elements()));
-  decode_rows(*table, values.data());
-  return values;
-}
-
 // Tensors that nobody reads would change what comes out.
 Result<void> refuse_unread(const formats::ModelFile& file, const VisionSpec& spec) {
   const auto is_read = [&](const TensorView& tensor) {
-    if (is_of_blocks(tensor) || tensor.name == spec.positions.table) return true;
+    const std::string_view own[] = {spec.positions.table, spec.standard.shift, spec.standard.gain};
+    if (is_of_blocks(tensor) || std::ranges::find(own, tensor.name) != std::end(own)) return true;
     for (const RowLayersSpec* layers : layers_of(spec)) {
       for (const RowLayer& layer : layers->layers) {
         if (tensor.name == layer.weight || tensor.name == layer.bias) return true;
@@ -195,6 +186,8 @@ Result<void> refuse_unread(const formats::ModelFile& file, const VisionSpec& spe
 Result<VisionSpec> read_vision(const formats::ModelFile& file, const model::ArchSpec& text) {
   CANDOR_ASSIGN(const VisionFamily* family, family_of(file));
   CANDOR_ASSIGN(VisionSpec spec, family->read(file));
+  const auto sees_groups = [](const model::BlockSpec& block) { return block.attn.sees_groups; };
+  if (std::ranges::none_of(text.blocks, sees_groups)) spec.prompt.is_seen_whole = false;
   CANDOR_TRY(refuse_unread(file, spec));
   for (const RowLayersSpec* layers : layers_of(spec)) {
     if (layers == &spec.entry || layers->n_out() == text.dim) continue;
@@ -215,7 +208,7 @@ Result<VisionSpec> read_vision(const formats::ModelFile& file, const model::Arch
 
 Result<uint64_t> planned_bytes(const formats::ModelFile& file, const VisionSpec& spec,
                                const backend::Backend& backend) {
-  CANDOR_ASSIGN(uint64_t total, model::planned_part_bytes(BlocksOf(file), tower_of(spec), spec.tower, backend));
+  CANDOR_ASSIGN(uint64_t total, model::planned_part_bytes(BlocksOf(file, spec), tower_of(spec), spec.tower, backend));
   for (const RowLayersSpec* layers : layers_of(spec)) {
     CANDOR_ASSIGN(const uint64_t n_bytes, RowLayers::planned_bytes(file, *layers, backend));
     total += n_bytes;
@@ -239,16 +232,16 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const formats::ModelFile& file, V
   std::unique_ptr<Encoder> encoder(new Encoder(std::move(spec), std::move(backend)));
   const VisionSpec& what = encoder->spec_;
   backend::Backend& where = *encoder->backend_;
-  CANDOR_ASSIGN(encoder->tower_, model::Model::load_part(BlocksOf(file), tower_of(what), what.tower, where));
+  CANDOR_ASSIGN(encoder->tower_, model::Model::load_part(BlocksOf(file, what), tower_of(what), what.tower, where));
   CANDOR_ASSIGN(encoder->entry_, RowLayers::load(file, what.entry, where));
   CANDOR_ASSIGN(encoder->projector_, RowLayers::load(file, what.projector, where));
   for (const DeepTap& tap : what.taps) {
     CANDOR_ASSIGN(RowLayers layers, RowLayers::load(file, tap.projector, where));
     encoder->taps_.push_back(std::move(layers));
   }
-  if (!what.positions.table.empty()) {
-    CANDOR_ASSIGN(encoder->positions_, read_positions(file, what));
-  }
+  CANDOR_ASSIGN(encoder->positions_, read_table(file, what.positions, what.tower.dim));
+  CANDOR_ASSIGN(encoder->shift_, read_vector(file, what.standard.shift, what.tower.dim));
+  CANDOR_ASSIGN(encoder->gain_, read_vector(file, what.standard.gain, what.tower.dim));
   encoder->tower_->keep_rows();
   const int32_t n_rows = usual_rows(what);
   CANDOR_TRY(encoder->make_room(n_rows, n_blocks_of(n_rows)));
@@ -274,8 +267,21 @@ size_t Encoder::n_bytes() const {
 
 std::vector<float> Encoder::own_positions(const image::Tile& tile) const {
   const int32_t side = spec_.positions.side;
-  if (spec_.positions.is_filtered) return resize_positions(positions_, side, tile.rows, tile.cols);
+  if (spec_.positions.kind == PositionKind::kByAxis) {
+    return sum_of_axes(positions_, side, tile.rows, tile.cols);
+  }
+  if (spec_.positions.kind == PositionKind::kFiltered) return resize_positions(positions_, side, tile.rows, tile.cols);
   return stretch(positions_, side, tile.rows, tile.cols, spec_.tower.dim);
+}
+
+void Encoder::standardise(std::span<float> rows) const {
+  const Standard& standard = spec_.standard;
+  const auto dim = static_cast<size_t>(spec_.tower.dim);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (standard.factor != 1.0f) rows[i] *= standard.factor;
+    if (!shift_.empty()) rows[i] -= shift_[i % dim];
+    if (!gain_.empty()) rows[i] *= gain_[i % dim];
+  }
 }
 
 std::vector<float> Encoder::enter(const image::Tile& tile, std::span<const int32_t> order) {
@@ -342,6 +348,7 @@ std::vector<std::vector<float>> Encoder::run_tower(const image::Tile& tile) {
 }
 
 Result<void> Encoder::encode(const image::Tile& tile, EncodedImage& image) {
+  CANDOR_TRY(check_positions(spec_.positions, tile.rows, tile.cols));
   CANDOR_TRY(make_room(spec_.n_lead_rows + tile.rows * tile.cols, kv_blocks_of(spec_, tile)));
   const std::vector<std::vector<float>> behind = run_tower(tile);
   const int32_t n = rows_of(spec_, tile);
@@ -351,7 +358,8 @@ Result<void> Encoder::encode(const image::Tile& tile, EncodedImage& image) {
   image.rows.resize(begin + static_cast<size_t>(n) * stride);
   for (size_t part = 0; part < behind.size(); ++part) {
     const bool is_last = part + 1 == behind.size();
-    const std::vector<float> grouped = regroup(spec_.regroup, behind[part], tile.rows, tile.cols, spec_.tower.dim);
+    std::vector<float> grouped = regroup(spec_.regroup, behind[part], tile.rows, tile.cols, spec_.tower.dim);
+    standardise(grouped);
     RowLayers& layers = is_last ? projector_ : taps_[part];
     const backend::RowsView rows = layers.run(grouped, n, *backend_, *kv_);
     float* to = image.rows.data() + begin + (is_last ? 0 : width * (part + 1));

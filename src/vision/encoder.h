@@ -51,6 +51,8 @@ class Encoder {
   // The rows behind each of the taps' blocks, then those behind the last norm.
   std::vector<std::vector<float>> run_tower(const image::Tile& tile);
   std::vector<float> own_positions(const image::Tile& tile) const;
+  // By Standard, in place.
+  void standardise(std::span<float> rows) const;
   // What the first block reads, patches in that order.
   std::vector<float> enter(const image::Tile& tile, std::span<const int32_t> order);
 
@@ -60,7 +62,9 @@ class Encoder {
   RowLayers entry_;
   RowLayers projector_;
   std::vector<RowLayers> taps_;
-  std::vector<float> positions_;  // [side * side, D] of GridPositions
+  std::vector<float> positions_;  // of GridPositions
+  std::vector<float> shift_;      // of Standard
+  std::vector<float> gain_;
   std::unique_ptr<backend::KvStore> kv_;
   int32_t n_patches_ = 0;  // that there is room for
 };

@@ -54,6 +54,7 @@ const VisionFamily* find_hub_family(const std::string& model_type, const std::st
 
 VisionFamily idefics3_family();
 VisionFamily gemma3_family();
+VisionFamily gemma4_family();
 VisionFamily llava_family();
 VisionFamily internvl_family();
 VisionFamily qwen25vl_family();

@@ -48,7 +48,8 @@ struct LayerTensors {
 
 Result<LayerTensors> tensors_of(const formats::ModelFile& file, const RowLayer& layer, int32_t n_in) {
   LayerTensors found;
-  if (layer.kind == RowLayerKind::kActivate) return found;
+  const bool is_bare = layer.kind == RowLayerKind::kNorm && layer.weight.empty();
+  if (is_bare || layer.kind == RowLayerKind::kActivate) return found;
   found.weight = file.find(layer.weight);
   const Shape expected = shape_of(layer, n_in);
   if (found.weight == nullptr) {

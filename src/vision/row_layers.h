@@ -15,7 +15,8 @@
 
 namespace candor::vision {
 
-// kAddPositions: row t += weight[t]. Linear: weight is [out, in]; its bias may be absent in the file.
+// A norm without a name has no gains. kAddPositions: row t += weight[t]. Linear: weight is [out, in]; its bias may be
+// absent in the file.
 enum class RowLayerKind : uint8_t { kNorm, kLinear, kActivate, kAddPositions };
 struct RowLayer {
   RowLayerKind kind = RowLayerKind::kLinear;

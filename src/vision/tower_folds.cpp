@@ -73,6 +73,24 @@ class Folder {
     return {};
   }
 
+  Result<void> swap_quarters() {
+    for (const std::string_view of : {".attn_q", ".attn_k"}) {
+      const std::string end = std::string(of) + "_norm.weight";
+      for (const std::string& name : names_ending(end)) {
+        const std::string matrix = name.substr(0, name.size() - end.size()).append(of).append(".weight");
+        if (find(matrix) == nullptr) return missing(matrix);
+        const int64_t head_dim = find(name)->shape.n_elements();
+        if (head_dim == 0 || head_dim % 4 != 0 || find(matrix)->shape[0] < head_dim ||
+            find(matrix)->shape[0] % head_dim != 0) {
+          return misfit(*find(name), *find(matrix));
+        }
+        CANDOR_TRY(swap_quarters(*find(name), head_dim));
+        CANDOR_TRY(swap_quarters(*find(matrix), head_dim));
+      }
+    }
+    return {};
+  }
+
   Result<void> scale_activations() {
     for (const std::string& name : names_ending(".ffn_up.weight")) CANDOR_TRY(scale(name, {{}, kQuick}));
     for (const std::string& name : names_ending(".ffn_up.bias")) CANDOR_TRY(scale(name, {{}, kQuick}));
@@ -125,9 +143,20 @@ class Folder {
     });
   }
 
+  // Of each head's rows or numbers, which keep their type.
+  Result<void> swap_quarters(TensorView& tensor, int64_t head_dim) {
+    const size_t n_bytes = tensor.n_bytes;
+    const size_t quarter = n_bytes / static_cast<size_t>(tensor.shape[0]) * static_cast<size_t>(head_dim / 4);
+    return copy(tensor, tensor.dtype, n_bytes, [n_bytes, quarter](const std::byte* from, std::byte* to) {
+      for (size_t at = 0; at < n_bytes; at += 4 * quarter) {
+        constexpr size_t kOrder[] = {0, 2, 1, 3};
+        for (size_t i = 0; i < 4; ++i) std::memcpy(to + at + i * quarter, from + at + kOrder[i] * quarter, quarter);
+      }
+    });
+  }
+
   // By a copy in f32, made when it is read.
   Result<void> replace(TensorView& tensor, std::function<void(std::vector<float>&)> change) {
-    const formats::CopySource* made = copies_.source_of(tensor.bytes());
     const size_t n_bytes = static_cast<size_t>(tensor.shape.n_elements()) * sizeof(float);
     const auto write = [from = tensor, change = std::move(change)](const std::byte* bytes, std::byte* to) {
       TensorView standing = from;
@@ -136,6 +165,12 @@ class Folder {
       change(values);
       std::memcpy(to, values.data(), values.size() * sizeof(float));
     };
+    return copy(tensor, DType::kF32, n_bytes, write);
+  }
+
+  template <class Write>
+  Result<void> copy(TensorView& tensor, DType dtype, size_t n_bytes, Write write) {
+    const formats::CopySource* made = copies_.source_of(tensor.bytes());
     formats::CopySource source;
     if (made != nullptr) {
       source = formats::behind(*made, tensor.n_bytes, write);
@@ -147,7 +182,7 @@ class Folder {
                 {tensor.bytes()}};
     }
     CANDOR_ASSIGN(tensor.data, copies_.add(n_bytes, tensor.name, std::move(source)));
-    tensor.dtype = DType::kF32;
+    tensor.dtype = dtype;
     tensor.n_bytes = n_bytes;
     return {};
   }
@@ -163,6 +198,7 @@ Result<void> fold_tensors(const Folds& folds, std::vector<TensorView>& tensors, 
   if (folds.class_row) CANDOR_TRY(folder.add_class_row());
   if (folds.layer_scales) CANDOR_TRY(folder.scale_layers());
   if (folds.quick_gelu) CANDOR_TRY(folder.scale_activations());
+  if (folds.half_head_pairs) CANDOR_TRY(folder.swap_quarters());
   return {};
 }
 

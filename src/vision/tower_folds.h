@@ -19,6 +19,9 @@ struct Folds {
   bool layer_scales = false;
   // The feed-forward's activation is x * sigmoid(1.702 x) (Hendrycks & Gimpel, 2016), which is silu(1.702 x) / 1.702.
   bool quick_gelu = false;
+  // Each half of a head has rotary pairs of its own: the middle quarters of q and k change places, so that pairs are
+  // those of the whole head. Norms over heads go along; their width is the head's.
+  bool half_head_pairs = false;
 };
 
 // Tensors that were folded into others are gone. Refuses what does not fit together, by its name.

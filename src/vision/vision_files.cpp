@@ -368,8 +368,9 @@ Result<std::unique_ptr<formats::ModelFile>> open_tower_of(const fs::path& folder
     const json type = object.is_object() ? object.value("model_type", json()) : json();
     return type.is_string() ? type.get<std::string>() : std::string();
   };
-  if (!config.contains("vision_config")) return nullptr;
-  const VisionFamily* family = find_hub_family(type_in(config), type_in(config.at("vision_config")));
+  const json vision = config.value("vision_config", json());
+  if (vision.is_null()) return nullptr;
+  const VisionFamily* family = find_hub_family(type_in(config), type_in(vision));
   if (family == nullptr) return nullptr;
   CANDOR_ASSIGN(const json processor, read_processor(folder));
   auto tower = std::make_unique<TowerFile>();

@@ -57,14 +57,23 @@ struct Windows {
   bool operator==(const Windows&) const = default;
 };
 
-// A table of positions of side * side patches, which each tile has in its own size, added behind the entry. Where it is
-// filtered: by a bilinear filter, which widens where the table becomes smaller, as PyTorch's interpolate() with
-// antialias. Else each patch gets the table's four nearest rows by their distance, corners on corners. Without a table:
-// none.
+// A table of positions, added behind the entry. kStretched and kFiltered: of side * side patches, which each tile has
+// in its own size. Filtered by a bilinear filter, which widens where the table becomes smaller, as PyTorch's
+// interpolate() with antialias; else each patch gets the table's four nearest rows by their distance, corners on
+// corners. kByAxis: a row for each of `side` columns, then one for each of as many rows of patches; a patch gets the
+// sum of its two. Without a table: none.
+enum class PositionKind : uint8_t { kStretched, kFiltered, kByAxis };
 struct GridPositions {
   std::string_view table{};
   int32_t side = 0;
-  bool is_filtered = false;
+  PositionKind kind = PositionKind::kStretched;
+};
+
+// What regrouped rows become: (x * factor - shift) * gain. Both are tensors, [D]; without names there are none.
+struct Standard {
+  float factor = 1.0f;
+  std::string_view shift{};
+  std::string_view gain{};
 };
 
 struct VisionSpec {
@@ -78,10 +87,12 @@ struct VisionSpec {
   model::ArchSpec tower{};  // blocks over the rows of one tile, all of which see one another
   Windows windows{};
   Regroup regroup{};
+  Standard standard{};
   RowLayersSpec projector{};    // to the width of the text model
   std::vector<DeepTap> taps{};  // ascending by block
   ImagePrompt prompt{};
-  int32_t max_patches = 0;  // of a tile
+  int32_t max_patches = 0;              // of a tile
+  std::vector<std::string> settings{};  // names of tensors that hold parts of this
   int32_t n_deep() const { return static_cast<int32_t>(taps.size()); }
 };
 

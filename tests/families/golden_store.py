@@ -33,7 +33,7 @@ NAMES = {torch.bfloat16: "BF16", torch.float32: "F32"}
 
 def recipe_of(weight, salt):
     numbers = weight.double()
-    is_vector = weight.numel() == max(weight.shape)
+    is_vector = weight.numel() == max(weight.shape, default=1)
     centre = round(8 * float(numbers.mean())) / 8 if is_vector else 0.0
     spread = float(f"{float((numbers - numbers.mean()).pow(2).mean().sqrt()) * 3 ** 0.5:.3g}")
     salted = {"salt": salt} if salt else {}

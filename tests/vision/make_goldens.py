@@ -146,6 +146,32 @@ def qwen3vl(folder):
     return tf.Qwen3VLForConditionalGeneration, ids["<|image_pad|>"], expand_qwen
 
 
+def qwen3vl_moe(folder):
+    """Experts in two blocks of three."""
+    ids = qwen_tokens(folder)
+    text = dict(TEXT, vocab_size=292, num_hidden_layers=3, head_dim=16, num_experts=6, num_experts_per_tok=2,
+                moe_intermediate_size=40, mlp_only_layers=[1], decoder_sparse_step=1,
+                rope_parameters=dict(rope_type="default", rope_theta=10000.0, mrope_section=[4, 2, 2],
+                                     mrope_interleaved=True))
+    config = tf.Qwen3VLMoeConfig(text_config=text, vision_config=dict(QWEN_VISION, deepstack_visual_indexes=[0, 2]),
+                                 image_token_id=ids["<|image_pad|>"], video_token_id=ids["<|video_pad|>"],
+                                 vision_start_token_id=ids["<|vision_start|>"],
+                                 vision_end_token_id=ids["<|vision_end|>"], tie_word_embeddings=False)
+    tf.Qwen3VLMoeForConditionalGeneration(config).to(torch.bfloat16).save_pretrained(folder)
+    turn_experts(folder)
+    qwen_processor(folder)
+    return tf.Qwen3VLMoeForConditionalGeneration, ids["<|image_pad|>"], expand_qwen
+
+
+def turn_experts(folder):
+    """Inputs before outputs, as in published checkpoints; the library saves them the other way round, and reads both."""
+    import safetensors.torch
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    turned = {name: tensor.transpose(1, 2).contiguous() if ".experts." in name else tensor
+              for name, tensor in tensors.items()}
+    safetensors.torch.save_file(turned, folder / "model.safetensors", {"format": "pt"})
+
+
 def qwen2_5_vl(folder):
     """Windows of 8 x 8 patches, not all of them full, in two blocks of three."""
     ids = qwen_tokens(folder)
@@ -357,8 +383,67 @@ def mistral3(folder):
     return tf.Mistral3ForConditionalGeneration, ids["[IMG]"], expand_pixtral(8)
 
 
-MODELS = dict(smolvlm=smolvlm, gemma3=gemma3, llava=llava, internvl=internvl, internvl_rms=internvl_rms, lfm2_vl=lfm2_vl,
-              lfm2_vl_tiles=lfm2_vl_tiles, qwen3vl=qwen3vl, qwen3_5=qwen3_5, qwen2_5_vl=qwen2_5_vl, pixtral=pixtral, mistral3=mistral3)
+def gemma4(folder):
+    """Inputs by block, keys and values of other blocks, a tower within bounds."""
+    text = dict(num_hidden_layers=4, num_kv_shared_layers=2, hidden_size_per_layer_input=16, vocab_size_per_layer_input=296)
+    model = gemma4_of(folder, text, dict(hidden_size=48, num_attention_heads=3, num_key_value_heads=3, head_dim=16,
+                                         use_clipped_linears=True))
+    rng = np.random.default_rng(5)
+    for module in model.model.vision_tower.modules():
+        if hasattr(module, "input_min"):
+            for name in ("input", "output"):
+                for end, sign in (("min", -1), ("max", 1)):
+                    getattr(module, f"{name}_{end}").fill_(sign * rng.integers(4, 14) / 8)
+    return gemma4_saved(folder, model)
+
+
+def gemma4_wide(folder):
+    """Rows of an image that see one another; rows of the tower that are brought to one scale."""
+    text = dict(num_hidden_layers=3, hidden_size_per_layer_input=0, use_bidirectional_attention="vision")
+    model = gemma4_of(folder, text, dict(hidden_size=32, num_attention_heads=2, num_key_value_heads=1, head_dim=24,
+                                         standardize=True))
+    tower = model.model.vision_tower
+    tower.std_bias.normal_(std=0.5)
+    tower.std_scale.normal_(std=0.1).add_(0.5)
+    return gemma4_saved(folder, model)
+
+
+def gemma4_of(folder, text, vision):
+    ids = tokenizer(folder, ["<|image>", "<|image|>", "<image|>"], template("<|image|>"))
+    kinds = ["sliding_attention", "full_attention"] * 2 if text["num_hidden_layers"] == 4 else [
+        "sliding_attention", "sliding_attention", "full_attention"]
+    rope = {"sliding_attention": dict(rope_type="default", rope_theta=1e4),
+            "full_attention": dict(rope_type="proportional", rope_theta=1e6, partial_rotary_factor=0.25)}
+    text = dict(TEXT, vocab_size=296, head_dim=16, global_head_dim=32, sliding_window=24, layer_types=kinds,
+                final_logit_softcapping=30.0, rope_parameters=rope, **text)
+    vision = dict(intermediate_size=80, num_hidden_layers=2, patch_size=4, pooling_kernel_size=3,
+                  position_embedding_size=64, **vision)
+    config = tf.Gemma4Config(text_config=text | dict(tie_word_embeddings=True), vision_config=vision, audio_config=None,
+                             boi_token_id=ids["<|image>"], eoi_token_id=ids["<image|>"], image_token_id=ids["<|image|>"],
+                             video_token_id=301, audio_token_id=302, boa_token_id=303, tie_word_embeddings=True)
+    model = with_own_vectors(tf.Gemma4ForConditionalGeneration(config))
+    torch.nn.init.normal_(model.model.vision_tower.patch_embedder.position_embedding_table, std=0.3)
+    torch.nn.init.normal_(model.model.embed_vision.embedding_projection.weight, std=0.15)
+    return model
+
+
+def gemma4_saved(folder, model):
+    model.to(torch.bfloat16).save_pretrained(folder)
+    processor = dict(image_processor_type="Gemma4ImageProcessor", patch_size=4, max_soft_tokens=70, pooling_kernel_size=3,
+                     image_mean=[0.0] * 3, image_std=[1.0] * 3, resample=3, do_resize=True, do_rescale=True,
+                     do_normalize=False, do_convert_rgb=True, image_seq_length=70, rescale_factor=1 / 255)
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor, indent=1) + "\n")
+    return tf.Gemma4ForConditionalGeneration, model.config.image_token_id, expand_gemma4
+
+
+def expand_gemma4(text, pixels):
+    n = int((pixels["image_position_ids"] >= 0).all(-1).sum()) // 9
+    return text.replace("<|image|>", "<|image>" + "<|image|>" * n + "<image|>")
+
+
+MODELS = dict(smolvlm=smolvlm, gemma3=gemma3, gemma4=gemma4, gemma4_wide=gemma4_wide, llava=llava,
+              internvl=internvl, internvl_rms=internvl_rms, lfm2_vl=lfm2_vl, lfm2_vl_tiles=lfm2_vl_tiles, qwen3vl=qwen3vl,
+              qwen3vl_moe=qwen3vl_moe, qwen3_5=qwen3_5, qwen2_5_vl=qwen2_5_vl, pixtral=pixtral, mistral3=mistral3)
 
 
 def features_of(model, pixels):
@@ -385,6 +470,8 @@ def as_published(folder, scratch):
     if folder.name in ("pixtral", "mistral3"):  # the converter takes the embedding of [IMG_BREAK], under this name
         renamed = {"embed_tokens.weight" if name.endswith("embed_tokens.weight") else name: tensor
                    for name, tensor in tensors.items()}
+    if folder.name.startswith("gemma4"):
+        renamed = tensors
     if folder.name.startswith("internvl"):
         renamed = {name if "language_model" in name else "model." + name.removeprefix("model."): tensor
                    for name, tensor in tensors.items()}
@@ -462,7 +549,7 @@ def make(name, converter):
             processor = tf.AutoImageProcessor.from_pretrained(folder, backend="pil")
             pixels = dict(processor([image()], return_tensors="pt"))
         pixels.pop("rows", None), pixels.pop("cols", None), pixels.pop("num_crops", None)
-        pixels.pop("num_patches", None)
+        pixels.pop("num_patches", None), pixels.pop("num_soft_tokens_per_image", None)
         words = tf.PreTrainedTokenizerFast.from_pretrained(folder)
         messages = [dict(role="user", content=[dict(type="image"), dict(type="text", text=QUESTION)])]
         text = expand(words.apply_chat_template(messages, tokenize=False, add_generation_prompt=True), pixels)
@@ -470,7 +557,7 @@ def make(name, converter):
         with torch.no_grad():
             features = features_of(model, pixels)
             inputs = dict(input_ids=ids, **pixels)
-            if "qwen" in name:
+            if "qwen" in name or "gemma4" in name:
                 inputs["mm_token_type_ids"] = (ids == row_token).int()
             if name == "gemma3":
                 inputs["token_type_ids"] = (ids == row_token).int()

@@ -97,6 +97,8 @@ Result<std::optional<uint64_t>> count_in(const Config& config, const char* key) 
 // Keys that folders alone have.
 constexpr const char* kRowsByLayer = "vocab_size_per_layer_input";
 constexpr const char* kSharesProjection = "attention.values_are_keys";
+constexpr const char* kSeesImages = "attention.sees_images";  // whole, in blocks with a window
+constexpr const char* kImageToken = "image_layer_token";
 
 // Of the class in the `transformers` library, where config.json says nothing.
 constexpr uint64_t kGlobalHeadDim = 512;
@@ -132,6 +134,10 @@ Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats:
     const bool is_off = value == nullptr || *value == false || *value == "vision";
     if (!is_off) return unsupported(key, *value, "models without it");
   }
+  const json* bidirectional = config.find("use_bidirectional_attention");
+  add(kSeesImages, bidirectional != nullptr && *bidirectional == "vision");
+  CANDOR_ASSIGN(const auto padding, count_in(config, "pad_token_id"));
+  if (padding) add(kImageToken, *padding);
   for (const KeyName& row : kCounts) {
     CANDOR_ASSIGN(const std::optional<uint64_t> count, count_in(config, row.hub));
     if (count) add(row.key, *count);
@@ -204,6 +210,8 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   }
   write_heads(spec, config);
   config["hidden_activation"] = "gelu_pytorch_tanh";
+  const auto sees_images = [](const BlockSpec& block) { return block.attn.sees_groups; };
+  if (std::ranges::any_of(spec.blocks, sees_images)) config["use_bidirectional_attention"] = "vision";
   config["hidden_size_per_layer_input"] = spec.embed.layer_dim;
   config["vocab_size_per_layer_input"] = spec.vocab;
   config["num_kv_shared_layers"] = n_shared;
@@ -216,7 +224,7 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
 
 constexpr std::string_view kImages[] = {"model.vision_tower.", "model.embed_vision.", "model.audio_tower.",
                                         "model.embed_audio."};
-constexpr HubOuter kOuter[] = {{"gemma4", kImages, "images, audio"},
+constexpr HubOuter kOuter[] = {{"gemma4", kImages, "audio"},
                                {"gemma4_unified", kImages, "images, audio", "gemma4_unified_text"}};
 constexpr HubForm kHub[] = {{.model_type = "gemma4_text",
                              .architecture = "Gemma4ForCausalLM",
@@ -319,6 +327,21 @@ Result<void> read_sharing(const Hparams& hparams, ArchSpec& spec) {
   return {};
 }
 
+// Images: their rows see one another in blocks with a window; and as inputs by block they have those of padding. Files
+// of llama.cpp do not say the first: published models with inputs by block do without.
+Result<void> read_images(const Hparams& hparams, ArchSpec& spec) {
+  const bool has_inputs = spec.embed.layer_dim > 0;
+  CANDOR_ASSIGN(const auto stated, formats::meta_bool(hparams.file(), hparams.key(kSeesImages)));
+  const bool sees_images = stated.value_or(!has_inputs);
+  for (BlockSpec& block : spec.blocks) block.attn.sees_groups = sees_images && block.attn.window_tokens > 0;
+  if (!has_inputs) return {};
+  CANDOR_ASSIGN(const auto padding, formats::meta_int(hparams.file(), "tokenizer.ggml.padding_token_id"));
+  const int64_t usual = padding && *padding >= 0 && *padding < spec.vocab ? *padding : 0;
+  CANDOR_ASSIGN(spec.embed.layer_image_token,
+                hparams.int_or(kImageToken, static_cast<int32_t>(usual), {0, spec.vocab - 1}));
+  return {};
+}
+
 Result<void> add_experts(const Hparams& hparams, ArchSpec& spec) {
   CANDOR_ASSIGN(const int32_t n_experts, hparams.int_or("expert_count", 0, {0, 65536}));
   if (n_experts == 0) return {};
@@ -363,6 +386,7 @@ Result<ArchSpec> read(const formats::ModelFile& file) {
     block.layer_dim = spec.embed.layer_dim;
     block.has_out_scale = file.find(fmt::format("blk.{}.layer_output_scale.weight", layer)) != nullptr;
   }
+  CANDOR_TRY(read_images(hparams, spec));
   CANDOR_TRY(read_sharing(hparams, spec));
   CANDOR_TRY(add_experts(hparams, spec));
   return spec;

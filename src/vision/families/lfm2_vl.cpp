@@ -63,7 +63,7 @@ Result<image::SmartTiles> read_tiles(const formats::ModelFile& file, int32_t pat
 
 // The table of positions instead of read_tower()'s.
 Result<void> resize_positions(VisionSpec& spec, int32_t side) {
-  spec.positions = {"v.position_embd.weight", side, true};
+  spec.positions = {"v.position_embd.weight", side, PositionKind::kFiltered};
   std::erase_if(spec.entry.layers, [](const RowLayer& layer) { return layer.kind == RowLayerKind::kAddPositions; });
   const auto& tiles = std::get<image::SmartTiles>(spec.recipe.layout);
   const int64_t patch = spec.recipe.patch_side;
