@@ -93,7 +93,9 @@ TEST_F(BadReceipts, no_json_a_later_version_too_long_or_too_deep) {
   EXPECT_NE(large.error().message.find("100000000 bytes"), std::string::npos) << large.error().message;
   Json json = Json::parse(to_json(receipt_));
   json["receipt"] = 2;
-  expect_refused(json, "version 2");
+  expect_refused(json, "vision");
+  json["receipt"] = 3;
+  expect_refused(json, "version 3");
 }
 
 TEST_F(BadReceipts, every_truncation_is_refused) {

@@ -116,6 +116,22 @@ TEST_P(Looking, changes_no_bit_of_the_answer) {
   EXPECT_EQ(answer(*engine, looking_request(name())), answer(*engine, request_of(long_talk(name(), 2))));
 }
 
+TEST_P(Looking, is_told_of_beams_and_of_constrained_answers) {
+  const auto engine = open(name());
+  ASSERT_NE(engine, nullptr);
+  Request beams = looking_request(name(), 1);
+  beams.beams = BeamSearch{.width = 2};
+  beams.sampling.max_tokens = 4;
+  beams.sampling.logprobs = 0;
+  Request bound = looking_request(name(), 1);
+  bound.constraint = ConstraintSpec{.kind = GrammarKind::kRegex, .source = "[a-z]{6}"};
+  for (const Request& request : {beams, bound}) {
+    const Shown shown = looks_of(*engine, request);
+    ASSERT_GE(shown.size(), 2u);
+    for (const std::vector<ImageAttention>& images : shown) EXPECT_EQ(images.size(), 1u);
+  }
+}
+
 TEST_P(Looking, is_refused_without_images_and_without_explanations) {
   const auto engine = open(name());
   ASSERT_NE(engine, nullptr);
