@@ -16,6 +16,8 @@ from transformers.models.clip.image_processing_clip import CLIPImageProcessor
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 from transformers.models.gemma3.image_processing_gemma3 import Gemma3ImageProcessor
 from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil
+from transformers.models.gemma4.image_processing_gemma4 import Gemma4ImageProcessor
+from transformers.models.gemma4.image_processing_pil_gemma4 import Gemma4ImageProcessorPil
 from transformers.models.got_ocr2.image_processing_got_ocr2 import GotOcr2ImageProcessor
 from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import GotOcr2ImageProcessorPil
 from transformers.models.idefics3.image_processing_idefics3 import Idefics3ImageProcessor
@@ -30,6 +32,7 @@ from transformers.models.siglip.image_processing_pil_siglip import SiglipImagePr
 FOLDER = Path(__file__).resolve().parent
 CLASSES = {name: (fast, pil) for name, fast, pil in (
     ("CLIP", CLIPImageProcessor, CLIPImageProcessorPil), ("Gemma3", Gemma3ImageProcessor, Gemma3ImageProcessorPil),
+    ("Gemma4", Gemma4ImageProcessor, Gemma4ImageProcessorPil),
     ("GotOcr2", GotOcr2ImageProcessor, GotOcr2ImageProcessorPil),
     ("Idefics3", Idefics3ImageProcessor, Idefics3ImageProcessorPil), ("Pixtral", PixtralImageProcessor, PixtralImageProcessorPil),
     ("Qwen2VL", Qwen2VLImageProcessor, Qwen2VLImageProcessorPil), ("Siglip", SiglipImageProcessor, SiglipImageProcessorPil))}
@@ -57,6 +60,12 @@ CASES = {
                      "pan_and_scan_min_crop_size": 64, "pan_and_scan_max_num_crops": 4,
                      "pan_and_scan_min_ratio_to_activate": 1.2}, 14, 1,
                     [(301, 100), (100, 301), (119, 100), (500, 64), (500, 63), (130, 100)]),
+    "gemma4": ({"do_convert_rgb": True, "do_normalize": False, "do_rescale": True, "do_resize": True, "image_mean": [0.0] * 3,
+                "image_processor_type": "Gemma4ImageProcessor", "image_seq_length": 280, "image_std": [1.0] * 3,
+                "max_soft_tokens": 280, "patch_size": 16, "pooling_kernel_size": 3, "processor_class": "Gemma4Processor",
+                "resample": 3, "rescale_factor": FACTOR, "size": None}, 16, 3, [(120, 77), (1, 1), (640, 427), (3, 900)]),
+    "gemma4_small": ({"image_processor_type": "Gemma4ImageProcessor", "max_soft_tokens": 70, "patch_size": 4}, 4, 3,
+                     [(120, 77), (77, 120), (900, 5), (5, 900), (2000, 3), (300, 200)]),
     "smolvlm": ({"do_convert_rgb": True, "do_image_splitting": True, "do_normalize": True, "do_pad": True, "do_rescale": True,
                  "do_resize": True, "image_mean": HALVES, "image_processor_type": "Idefics3ImageProcessor", "image_std": HALVES,
                  "max_image_size": {"longest_edge": 512}, "processor_class": "Idefics3Processor", "resample": 1,
@@ -125,6 +134,10 @@ def kind_of(config):
 def tiles_of(out, kind, patch, merge):
     """Bytes [3, height, width] of each tile, and the grid."""
     pixels = out["pixel_values"]
+    if kind == "Gemma4":
+        cols, rows = np.asarray(out["image_position_ids"])[0].max(axis=0) + 1
+        parts = np.asarray(pixels)[0, :rows * cols].reshape(rows, cols, patch, patch, 3)
+        return [parts.transpose(4, 0, 2, 1, 3).reshape(3, rows * patch, cols * patch)]
     if kind != "Qwen2VL":
         pixels = np.asarray(pixels)
         return [np.asarray(tile) for tile in (pixels[0] if kind == "Idefics3" else pixels)]
