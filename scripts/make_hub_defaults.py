@@ -29,7 +29,7 @@ falcon falcon_h1 flex_olmo gemma gemma2 gemma3_text gemma4_text glm glm4 glm4_mo
 gpt_neo gpt_neox gpt_oss gptj granite gte granitemoe granitemoehybrid granitemoeshared helium hunyuan_v1_dense
 hunyuan_v1_moe internlm3 jina_embeddings_v3 kimi_linear lfm2 lfm2_moe llama llama4_text minimax_m2 ministral ministral3 mistral mistral4
 mixtral modernbert mpnet mpt nanochat nemotron nemotron_h nomic_bert olmo olmo2 olmo3 olmo_hybrid olmoe opt persimmon phi phi3 qwen2 qwen2_5_vl_text qwen2_moe
-qwen3 qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next qwen3_vl_text roberta seed_oss smollm3 stablelm starcoder2 vaultgemma xglm xlm-roberta youtu
+qwen3 qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next qwen3_vl_moe_text qwen3_vl_text roberta seed_oss smollm3 stablelm starcoder2 vaultgemma xglm xlm-roberta youtu
 """.split()
 
 # Classes that come with their checkpoints: the library's class that they follow, and what theirs has otherwise. A key

@@ -144,6 +144,7 @@ fs::path golden_of(const model::Family& family, const model::HubForm& form) {
   const fs::path with_images = goldens().parent_path() / "vision_goldens";
   if (form.model_type == "qwen2_5_vl_text") return with_images / "qwen2_5_vl";
   if (form.model_type == "qwen3_vl_text") return with_images / "qwen3vl";
+  if (form.model_type == "qwen3_vl_moe_text") return with_images / "qwen3vl_moe";
   std::string golden(form.model_type);
   if (golden == "qwen3_moe") golden = "qwen3moe";
   if (golden == "gemma3_text") golden = "gemma3";

@@ -17,7 +17,7 @@ namespace candor::model {
 std::span<const Family> families() {
   static const std::array kFamilies = {
       llama_family(),    qwen2_family(),    qwen3_family(),    qwen3moe_family(),   gemma_family(),   gemma2_family(),
-      qwen2vl_family(),  qwen3vl_family(), 
+      qwen2vl_family(),  qwen3vl_family(),  qwen3vlmoe_family(),
       gemma3_family(),   phi3_family(),     granite_family(),  gpt2_family(),       olmo2_family(),   smollm3_family(),
       bloom_family(),    xglm_family(),     gpt_oss_family(),  starcoder2_family(), gptneox_family(), gptj_family(),
       phi2_family(),     stablelm_family(), falcon_family(),   command_r_family(),  cohere2_family(), olmo_family(),

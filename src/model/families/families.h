@@ -34,6 +34,7 @@ Family qwen2_family();
 Family qwen3_family();
 Family qwen3moe_family();
 Family qwen3vl_family();
+Family qwen3vlmoe_family();
 Family gemma2_family();
 Family gemma3_family();
 Family phi3_family();

@@ -53,6 +53,29 @@ constexpr HubForm kVlHub[] = {{.model_type = "qwen3_vl_text",
                                .outer = kVlOuter,
                                .flags = kAttnBiasFlag}};
 
+// Published checkpoints have the experts' inputs before their outputs; what the library saves has them behind.
+constexpr HubExperts kHubVlJoined[] = {
+    {"model.layers.*.mlp.experts.gate_up_proj", {"blk.*.ffn_gate_exps", "blk.*.ffn_up_exps"}, true, "hidden_size"},
+    {"model.layers.*.mlp.experts.down_proj", {"blk.*.ffn_down_exps", ""}, false, "moe_intermediate_size"},
+};
+constexpr std::array kHubRouter = {
+    HubTensor{"blk.*.ffn_gate_inp.weight", "model.layers.*.mlp.gate.weight", HubChange::kWiden}};
+constexpr auto kHubVlMoeTensors = join(kHubShared, kHubGatedFfn, kHubRouter);
+Result<void> read_vl_moe_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  CANDOR_TRY(read_vl_hub(config, prefix, metadata));
+  return read_hub_dense_blocks(config, prefix, metadata);
+}
+constexpr HubOuter kVlMoeOuter[] = {{"qwen3_vl_moe", kVlImages, ""}};
+constexpr HubForm kVlMoeHub[] = {{.model_type = "qwen3_vl_moe_text",
+                                  .architecture = "Qwen3VLMoeTextModel",
+                                  .activation = "silu",
+                                  .tensors = kHubVlMoeTensors,
+                                  .read = read_vl_moe_hub,
+                                  .experts = kHubVlJoined,
+                                  .suits = suits_none,
+                                  .outer = kVlMoeOuter,
+                                  .flags = kAttnBiasFlag}};
+
 Result<ArchSpec> read_shared(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_decoder(hparams, backend::NormKind::kRms));
   CANDOR_TRY(drop_windows(hparams, spec));
@@ -79,8 +102,7 @@ Result<ArchSpec> read_vl(const formats::ModelFile& file) {
   return add_images(hparams, std::move(spec));
 }
 
-Result<ArchSpec> read_experts(const formats::ModelFile& file) {
-  const Hparams hparams(file, "qwen3moe");
+Result<ArchSpec> read_with_experts(const Hparams& hparams) {
   CANDOR_ASSIGN(ArchSpec spec, read_shared(hparams));
   CANDOR_ASSIGN(const backend::MoeSpec moe, read_moe(hparams));
   CANDOR_ASSIGN(const int32_t ffn_dim, hparams.require_int("expert_feed_forward_length", {1, kMaxWidth}));
@@ -91,6 +113,16 @@ Result<ArchSpec> read_experts(const formats::ModelFile& file) {
     spec.blocks[layer].ffn.moe = moe;
   }
   return spec;
+}
+
+Result<ArchSpec> read_experts(const formats::ModelFile& file) {
+  return read_with_experts(Hparams(file, "qwen3moe"));
+}
+
+Result<ArchSpec> read_vl_experts(const formats::ModelFile& file) {
+  const Hparams hparams(file, "qwen3vlmoe");
+  CANDOR_ASSIGN(ArchSpec spec, read_with_experts(hparams));
+  return add_images(hparams, std::move(spec));
 }
 
 }  // namespace
@@ -109,6 +141,11 @@ Family qwen3moe_family() {
 Family qwen3vl_family() {
   using namespace qwen3;
   return {"qwen3vl", read_vl, kDenseTensors, {}, kVlHub};
+}
+
+Family qwen3vlmoe_family() {
+  using namespace qwen3;
+  return {"qwen3vlmoe", read_vl_experts, kMoeModelTensors, {}, kVlMoeHub};
 }
 
 }  // namespace candor::model

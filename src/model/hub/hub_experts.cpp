@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 
 #include "formats/quote.h"
 #include "model/hub/hub_rows.h"
@@ -156,9 +158,25 @@ const BlockMXFP4* blocks_of(const TensorView& part, int64_t row) {
 
 }  // namespace
 
+Result<PartOrder> part_order(const HubExperts& row, const HubConfig& config) {
+  PartOrder order{static_cast<int32_t>(row.n_parts()), row.are_halves};
+  if (row.n_in == nullptr) return order;
+  CANDOR_ASSIGN(const std::optional<double> n_in, hub_number(config, row.n_in));
+  if (n_in && *n_in > 0.0 && *n_in <= static_cast<double>(INT32_MAX)) order.n_in = static_cast<int64_t>(*n_in);
+  return order;
+}
+
 Result<void> split_experts(const JoinedExperts& joined, PartOrder order, const AddPart& add) {
   const TensorView& tensor = joined.tensor;
   const Shape& shape = tensor.shape;
+  if (order.n_in > 0 && is_plain(tensor.dtype) && shape.n_dims == 3 && shape[2] == order.n_in) {
+    if (order.n_parts > 1) return split_rows(tensor, add);
+    const auto write = [tensor](std::byte* to) -> Result<void> {
+      std::memcpy(to, tensor.data, tensor.n_bytes);
+      return {};
+    };
+    return add(0, tensor.dtype, shape, {write, {tensor.bytes()}});
+  }
   const bool has_parts = shape.n_dims >= 2 && shape[shape.n_dims == 3 ? 2 : 1] % order.n_parts == 0;
   if (joined.scales != nullptr) {
     if (tensor.dtype != DType::kI8 || shape.n_dims != 4 || shape[3] != static_cast<int64_t>(kGroupBytes) ||

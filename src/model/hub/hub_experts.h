@@ -14,6 +14,8 @@
 
 #include "base/error.h"
 #include "formats/tensor_copies.h"
+#include "model/hub/hub_config.h"
+#include "model/hub/hub_form.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor_view.h"
 
@@ -38,10 +40,13 @@ using AddPart =
 struct PartOrder {
   int32_t n_parts = 1;  // 1 or 2
   bool are_halves = false;
+  int64_t n_in = 0;  // > 0: matrices whose last dimension it is are [experts, outputs, inputs] already, in halves
   // Of n_out outputs together.
   int64_t first(int64_t part, int64_t n_out) const { return are_halves ? part * n_out / n_parts : part; }
   int64_t step() const { return are_halves ? 1 : n_parts; }
 };
+
+Result<PartOrder> part_order(const HubExperts& row, const HubConfig& config);
 
 // The parts. Refuses by name shapes and types that are not the ones above.
 Result<void> split_experts(const JoinedExperts& joined, PartOrder order, const AddPart& add);

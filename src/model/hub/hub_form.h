@@ -98,6 +98,7 @@ struct HubExperts {
   // first and the second half; the second is "" where there is only one.
   std::array<std::string_view, 2> names;
   bool are_halves = false;
+  const char* n_in = nullptr;  // config.json's key; where it is the last dimension, inputs stand last (PartOrder)
   size_t n_parts() const { return names[1].empty() ? 1 : 2; }
 };
 

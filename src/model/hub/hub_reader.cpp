@@ -301,12 +301,12 @@ class HubReader {
       }
       if (end == kScalesEnd) return true;
       const JoinedExperts joined{tensor, is_packed ? find_on_hub(fmt::format("{}{}", stem, kScalesEnd)) : nullptr};
-      const std::string_view ending = end == kBiasEnd ? ".bias" : ".weight";
       const auto add = [&](int32_t part, DType dtype, const Shape& shape, formats::CopySource source) {
-        std::string name = fill_name(row.names[static_cast<size_t>(part)], *match).append(ending);
+        std::string name = fill_name(row.names[static_cast<size_t>(part)], *match).append(end == kBiasEnd ? ".bias" : ".weight");
         return add_made(std::move(name), dtype, shape, std::move(source));
       };
-      CANDOR_TRY(split_experts(joined, {static_cast<int32_t>(row.n_parts()), row.are_halves}, add));
+      CANDOR_ASSIGN(const PartOrder order, part_order(row, *config_));
+      CANDOR_TRY(split_experts(joined, order, add));
       return true;
     }
     return false;

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kRowTokens[] = {"<|image_pad|>"};
-constexpr std::string_view kModelTypes[] = {"qwen3_vl", "qwen3_5", "qwen3_5_moe"};
+constexpr std::string_view kModelTypes[] = {"qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"};
 constexpr std::string_view kStems[] = {"model.visual.", "visual."};
 constexpr std::array kNames = {
     HubName{"v.patch_embd.weight", "patch_embed.proj.weight"},
