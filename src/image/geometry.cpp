@@ -151,6 +151,17 @@ Size within_budget(Size image, const TokenBudget& layout, int32_t patch_side) {
   return {.height = to_side(rows * side), .width = to_side(cols * side)};
 }
 
+Size between_edges(Size image, const BoundedEdges& layout) {
+  const double ratio = static_cast<double>(image.width) / image.height;
+  Size size = image;
+  if (image.width >= image.height && image.width > layout.longest_edge) {
+    size = {.height = to_side(layout.longest_edge / ratio), .width = layout.longest_edge};
+  } else if (image.height > image.width && image.height > layout.longest_edge) {
+    size = {.height = layout.longest_edge, .width = to_side(layout.longest_edge * ratio)};
+  }
+  return {.height = std::max(size.height, layout.shortest_edge), .width = std::max(size.width, layout.shortest_edge)};
+}
+
 Size shaped_grid(Size image, const ShapedTiles& layout) {
   std::vector<Size> grids;
   for (int32_t width = 1; width <= layout.max_tiles; ++width) {

@@ -29,6 +29,9 @@ Size smart_grid(Size image, const SmartTiles& layout, int32_t patch_side);
 // Gemma 4's get_aspect_ratio_preserving_size.
 Size within_budget(Size image, const TokenBudget& layout, int32_t patch_side);
 
+// Idefics 2's get_resize_output_image_size.
+Size between_edges(Size image, const BoundedEdges& layout);
+
 // Pixtral.
 Size within_bound(Size image, const LongestEdge& layout, int32_t patch_side);
 

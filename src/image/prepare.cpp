@@ -78,6 +78,22 @@ class Preparation {
     return add_whole(image_, within_budget(original(), layout, recipe_.patch_side));
   }
 
+  Result<void> lay_out(const BoundedEdges& layout) {
+    if (!layout.is_split) return add_whole(image_, between_edges(original(), layout));
+    set_grid({.height = 2, .width = 2}, original());
+    const int32_t x = image_.width / 2, y = image_.height / 2;
+    const Box quarters[] = {{0, 0, x, y},
+                            {x, 0, image_.width - x, y},
+                            {0, y, x, image_.height - y},
+                            {x, y, image_.width - x, image_.height - y}};
+    for (const Box& box : quarters) {
+      CANDOR_ASSIGN(const Canvas part, crop(image_, box));
+      CANDOR_TRY(add_in_size(part, between_edges({.height = part.height, .width = part.width}, layout)));
+    }
+    prepared_.whole_tile = static_cast<int32_t>(prepared_.tiles.size());
+    return add_in_size(image_, between_edges(original(), layout));
+  }
+
   Result<void> lay_out(const ShapedTiles& layout) {
     const Size grid = shaped_grid(original(), layout);
     const Size size{.height = grid.height * layout.tile.height, .width = grid.width * layout.tile.width};
@@ -118,6 +134,12 @@ class Preparation {
     CANDOR_ASSIGN(const Canvas last, resize(whole, whole_size, recipe_.filter));
     prepared_.whole_tile = static_cast<int32_t>(prepared_.tiles.size());
     return add(last);
+  }
+
+  Result<void> add_in_size(const Canvas& image, Size size) {
+    CANDOR_TRY(check_tiles(size));
+    CANDOR_ASSIGN(const Canvas resized, resize(image, size, recipe_.filter));
+    return add(resized);
   }
 
   Result<void> add_whole(const Canvas& image, Size size) {

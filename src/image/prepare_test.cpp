@@ -89,6 +89,7 @@ TEST(prepare, the_whole_image_is_known_among_its_tiles) {
   EXPECT_EQ(at(FixedSize{{16, 16}}), (std::array{0, 0, 0, 1}));
   EXPECT_EQ(at(PanAndScan{{16, 16}, 16, 4, 1.2}), (std::array{0, 1, 3, 4}));
   EXPECT_EQ(at(SquareTiles{.longest_edge = 64, .tile_side = 32}), (std::array{2, 1, 2, 3}));
+  EXPECT_EQ(at(BoundedEdges{16, 32, true}), (std::array{4, 2, 2, 5}));
   EXPECT_EQ(at(ShapedTiles{{16, 16}, 1, 6}), (std::array{3, 1, 3, 4}));
 }
 

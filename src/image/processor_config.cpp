@@ -54,6 +54,7 @@ constexpr std::string_view kSmartTileKeys[] = {"downsample_factor", "do_image_sp
                                                "max_tiles",         "use_thumbnail",        "min_image_tokens",
                                                "max_image_tokens",  "max_num_patches",      "encoder_patch_size",
                                                "tile_size",         "max_pixels_tolerance", "return_row_col_info"};
+constexpr std::string_view kSplitKeys[] = {"do_image_splitting"};
 constexpr std::string_view kBudgetKeys[] = {"max_soft_tokens", "pooling_kernel_size"};
 constexpr std::string_view kScanKeys[] = {"do_pan_and_scan", "pan_and_scan_min_crop_size", "pan_and_scan_max_num_crops",
                                           "pan_and_scan_min_ratio_to_activate"};
@@ -242,12 +243,28 @@ Result<Layout> read_gemma4(const Keys& keys, const TowerSides& tower) {
   return Layout(TokenBudget{static_cast<int32_t>(budget), static_cast<int32_t>(merge)});
 }
 
+// "do_pad" is for images of one batch.
+Result<Layout> read_idefics2(const Keys& keys, const TowerSides&) {
+  CANDOR_TRY(refuse_flag(keys, "do_center_crop"));
+  CANDOR_ASSIGN(const auto named, keys.sides("size", false));
+  const Keys::Sides sides = named.value_or(Keys::Sides{.shortest_edge = 378, .longest_edge = 980});
+  if (sides.size || sides.shortest_edge == 0 || sides.longest_edge == 0) {
+    return keys.bad("size", *keys.find("size"), "shortest_edge and longest_edge");
+  }
+  BoundedEdges layout;
+  CANDOR_ASSIGN(layout.shortest_edge, side_of(keys, "size", sides.shortest_edge));
+  CANDOR_ASSIGN(layout.longest_edge, side_of(keys, "size", sides.longest_edge));
+  CANDOR_ASSIGN(layout.is_split, keys.flag("do_image_splitting", false));
+  return Layout(layout);
+}
+
 constexpr Processor kProcessors[] = {
     {"CLIP", Filter::kBicubic, kClipMean, kClipDeviation, read_clip, {}},
     {"Llava", Filter::kBicubic, kClipMean, kClipDeviation, read_clip, {}},
     {"Siglip", Filter::kBicubic, kHalves, kHalves, read_siglip, {}},
     {"Gemma3", Filter::kBilinear, kHalves, kHalves, read_gemma, kScanKeys},
     {"Gemma4", Filter::kBicubic, kZeros, kOnes, read_gemma4, kBudgetKeys, false},
+    {"Idefics2", Filter::kBilinear, kHalves, kHalves, read_idefics2, kSplitKeys},
     {"Idefics3", Filter::kLanczos3, kHalves, kHalves, read_idefics, kTileKeys},
     {"SmolVLM", Filter::kLanczos3, kHalves, kHalves, read_idefics, kTileKeys},
     {"Qwen2VL", Filter::kBicubic, kClipMean, kClipDeviation, read_qwen, kSmartKeys},

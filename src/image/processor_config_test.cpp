@@ -38,7 +38,7 @@ TEST(processor_config, processors_and_keys_that_are_not_known_are_refused_by_nam
   EXPECT_EQ(message_of(R"({"image_processor_type": "ViTImageProcessor"})"),
             "'preprocessor_config.json' names the image processor 'ViTImageProcessor'; known are CLIP, Llava, Siglip, "
             "Gemma3, Gemma4, "
-            "Idefics3, SmolVLM, Qwen2VL, Pixtral, Lfm2Vl, GotOcr2 (each with ...ImageProcessor)");
+            "Idefics2, Idefics3, SmolVLM, Qwen2VL, Pixtral, Lfm2Vl, GotOcr2 (each with ...ImageProcessor)");
   EXPECT_TRUE(message_of("{}").starts_with("'preprocessor_config.json' names no image processor; known are"));
   EXPECT_EQ(
       message_of(R"({"image_processor_type": "SiglipImageProcessor", "do_sharpen": true})"),

@@ -53,6 +53,11 @@ std::string words(const TokenBudget& layout) {
   return fmt::format("at most {} tokens, {} x {} patches merged", layout.max_tokens, layout.merge, layout.merge);
 }
 
+std::string words(const BoundedEdges& layout) {
+  return fmt::format("sides of {} to {}{}", layout.shortest_edge, layout.longest_edge,
+                     layout.is_split ? ", four quarters and the whole" : "");
+}
+
 std::string words(const Normalisation& normalisation) {
   const auto& [mean_r, mean_g, mean_b] = normalisation.mean;
   const auto& [dev_r, dev_g, dev_b] = normalisation.deviation;

@@ -89,8 +89,17 @@ struct TokenBudget {
   bool operator==(const TokenBudget&) const = default;
 };
 
+// Idefics 2: the long side no longer than one length, both no shorter than another, the shape kept as far as that goes;
+// where it is split, the four quarters of the image, each in its own size, and the whole behind them.
+struct BoundedEdges {
+  int32_t shortest_edge = 378;
+  int32_t longest_edge = 980;
+  bool is_split = false;
+  bool operator==(const BoundedEdges&) const = default;
+};
+
 using Layout = std::variant<FixedSize, PanAndScan, ShortestEdge, SquareTiles, SmartSize, LongestEdge, ShapedTiles,
-                            SmartTiles, TokenBudget>;
+                            SmartTiles, TokenBudget, BoundedEdges>;
 
 // A byte to a number, in f32, as torchvision's processors compute it. With both: (v - mean * n) / (std * n), where n is
 // 1 / rescale_factor, 255 as a rule, and the products are f32 before the byte is looked at. Mean and deviation alone:

@@ -57,7 +57,7 @@ backend::ArenaLayout arena_of(const VisionSpec& spec, int32_t n_rows) {
     all.max_input_cols = std::max(all.max_input_cols, own.max_input_cols);
     all.max_positions = std::max(all.max_positions, own.max_positions);
   }
-  return all;
+  return spec.resampler.n_rows == 0 ? all : Resampler::with_arena(spec.resampler, n_rows, std::move(all));
 }
 
 // Patches of a tile in the order in which a step has them, window by window, and where windows begin and end.
@@ -168,9 +168,10 @@ Result<void> refuse_unread(const formats::ModelFile& file, const VisionSpec& spe
   const auto is_read = [&](const TensorView& tensor) {
     const std::string_view own[] = {spec.positions.table, spec.standard.shift, spec.standard.gain};
     if (is_of_blocks(tensor) || std::ranges::find(own, tensor.name) != std::end(own)) return true;
+    if (Resampler::reads(spec.resampler, tensor.name)) return true;
     for (const RowLayersSpec* layers : layers_of(spec)) {
       for (const RowLayer& layer : layers->layers) {
-        if (tensor.name == layer.weight || tensor.name == layer.bias) return true;
+        if (tensor.name == layer.weight || tensor.name == layer.bias || tensor.name == layer.up) return true;
       }
     }
     return false;
@@ -213,6 +214,10 @@ Result<uint64_t> planned_bytes(const formats::ModelFile& file, const VisionSpec&
     CANDOR_ASSIGN(const uint64_t n_bytes, RowLayers::planned_bytes(file, *layers, backend));
     total += n_bytes;
   }
+  if (spec.resampler.n_rows > 0) {
+    CANDOR_ASSIGN(const uint64_t n_bytes, Resampler::planned_bytes(file, spec.resampler, usual_rows(spec), backend));
+    total += n_bytes;
+  }
   const auto block = static_cast<uint64_t>(backend.kv_block_bytes(model::kv_layout(spec.tower, kKvType)));
   const int32_t n_rows = usual_rows(spec);
   return total + file.copy_bytes() + position_bytes(spec) + block * static_cast<uint64_t>(n_blocks_of(n_rows)) +
@@ -239,6 +244,9 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const formats::ModelFile& file, V
     CANDOR_ASSIGN(RowLayers layers, RowLayers::load(file, tap.projector, where));
     encoder->taps_.push_back(std::move(layers));
   }
+  if (what.resampler.n_rows > 0) {
+    CANDOR_ASSIGN(encoder->resampler_, Resampler::load(file, what.resampler, where));
+  }
   CANDOR_ASSIGN(encoder->positions_, read_table(file, what.positions, what.tower.dim));
   CANDOR_ASSIGN(encoder->shift_, read_vector(file, what.standard.shift, what.tower.dim));
   CANDOR_ASSIGN(encoder->gain_, read_vector(file, what.standard.gain, what.tower.dim));
@@ -262,6 +270,7 @@ size_t Encoder::n_bytes() const {
   size_t total = tower_->weight_bytes() + entry_.weight_bytes() + projector_.weight_bytes() + kv_->n_bytes() +
                  backend_->arena_bytes(arena_of(spec_, n_patches_)) + positions_.size() * sizeof(float);
   for (const RowLayers& tap : taps_) total += tap.weight_bytes();
+  if (resampler_ != nullptr) total += resampler_->n_bytes();
   return total;
 }
 
@@ -269,6 +278,9 @@ std::vector<float> Encoder::own_positions(const image::Tile& tile) const {
   const int32_t side = spec_.positions.side;
   if (spec_.positions.kind == PositionKind::kByAxis) {
     return sum_of_axes(positions_, side, tile.rows, tile.cols);
+  }
+  if (spec_.positions.kind == PositionKind::kNearest) {
+    return nearest_positions(positions_, side, tile.rows, tile.cols);
   }
   if (spec_.positions.kind == PositionKind::kFiltered) return resize_positions(positions_, side, tile.rows, tile.cols);
   return stretch(positions_, side, tile.rows, tile.cols, spec_.tower.dim);
@@ -361,7 +373,12 @@ Result<void> Encoder::encode(const image::Tile& tile, EncodedImage& image) {
     std::vector<float> grouped = regroup(spec_.regroup, behind[part], tile.rows, tile.cols, spec_.tower.dim);
     standardise(grouped);
     RowLayers& layers = is_last ? projector_ : taps_[part];
-    const backend::RowsView rows = layers.run(grouped, n, *backend_, *kv_);
+    const auto n_grouped =
+        static_cast<int32_t>(grouped.size() / static_cast<size_t>(spec_.regroup.width(spec_.tower.dim)));
+    backend::RowsView rows = layers.run(grouped, n_grouped, *backend_, *kv_);
+    if (resampler_ != nullptr) {
+      CANDOR_ASSIGN(rows, resampler_->run(rows, *backend_));
+    }
     float* to = image.rows.data() + begin + (is_last ? 0 : width * (part + 1));
     for (int32_t i = 0; i < n; ++i, to += stride) std::ranges::copy(rows.row(i), to);
   }
@@ -372,11 +389,13 @@ Result<void> Encoder::encode(const image::Tile& tile, EncodedImage& image) {
 }
 
 int32_t most_rows(const VisionSpec& spec) {
+  if (spec.resampler.n_rows > 0) return spec.resampler.n_rows;
   return spec.regroup.kind == RegroupKind::kNone ? spec.max_patches
                                                  : spec.max_patches / (spec.regroup.n * spec.regroup.n);
 }
 
 int32_t rows_of(const VisionSpec& spec, const image::Tile& tile) {
+  if (spec.resampler.n_rows > 0) return spec.resampler.n_rows;
   return spec.regroup.kind == RegroupKind::kNone ? tile.rows * tile.cols : spec.regroup.n_rows(tile.rows, tile.cols);
 }
 

@@ -12,6 +12,7 @@
 #include "formats/model_file.h"
 #include "image/prepare.h"
 #include "model/model.h"
+#include "vision/resampler.h"
 #include "vision/row_layers.h"
 #include "vision/vision_spec.h"
 
@@ -62,8 +63,9 @@ class Encoder {
   RowLayers entry_;
   RowLayers projector_;
   std::vector<RowLayers> taps_;
-  std::vector<float> positions_;  // of GridPositions
-  std::vector<float> shift_;      // of Standard
+  std::unique_ptr<Resampler> resampler_;  // where there is one
+  std::vector<float> positions_;          // of GridPositions
+  std::vector<float> shift_;              // of Standard
   std::vector<float> gain_;
   std::unique_ptr<backend::KvStore> kv_;
   int32_t n_patches_ = 0;  // that there is room for

@@ -52,6 +52,7 @@ Result<const VisionFamily*> family_of(const formats::ModelFile& file);
 // By the model_type of a folder and that of its "vision_config"; nullptr where no tower is known.
 const VisionFamily* find_hub_family(const std::string& model_type, const std::string& tower_type);
 
+VisionFamily idefics2_family();
 VisionFamily idefics3_family();
 VisionFamily gemma3_family();
 VisionFamily gemma4_family();

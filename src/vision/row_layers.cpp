@@ -19,11 +19,12 @@ namespace op = backend::op;
 using backend::Activation;
 using backend::WeightRole;
 
-// What a layer reads and what it writes stand in one slot and the other.
-constexpr int32_t kSlots = 2;
+// What a layer reads and what it writes stand in one slot and the other; a gate in the third.
+constexpr int32_t kSlots = 3;
+constexpr int32_t kGateSlot = 2;
 
 WeightRole role_of(const RowLayer& layer) {
-  if (layer.kind == RowLayerKind::kLinear) return WeightRole::kLinear;
+  if (layer.kind == RowLayerKind::kLinear || layer.kind == RowLayerKind::kGate) return WeightRole::kLinear;
   return layer.kind == RowLayerKind::kAddPositions ? WeightRole::kEmbedding : WeightRole::kVector;
 }
 
@@ -44,21 +45,30 @@ Shape shape_of(const RowLayer& layer, int32_t n_in) {
 struct LayerTensors {
   const TensorView* weight = nullptr;
   const TensorView* bias = nullptr;
+  const TensorView* up = nullptr;
 };
+
+Result<const TensorView*> matrix_of(const formats::ModelFile& file, const std::string& name, const Shape& expected) {
+  const TensorView* tensor = file.find(name);
+  if (tensor == nullptr) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("tensor \"{}\" is missing; expected shape {}: the file is incomplete, or a part of it is "
+                            "missing",
+                            name, to_string(expected)));
+  }
+  CANDOR_TRY(check_shape(*tensor, expected));
+  return tensor;
+}
 
 Result<LayerTensors> tensors_of(const formats::ModelFile& file, const RowLayer& layer, int32_t n_in) {
   LayerTensors found;
   const bool is_bare = layer.kind == RowLayerKind::kNorm && layer.weight.empty();
   if (is_bare || layer.kind == RowLayerKind::kActivate) return found;
-  found.weight = file.find(layer.weight);
   const Shape expected = shape_of(layer, n_in);
-  if (found.weight == nullptr) {
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("tensor \"{}\" is missing; expected shape {}: the file is incomplete, or a part of it is "
-                            "missing",
-                            layer.weight, to_string(expected)));
+  CANDOR_ASSIGN(found.weight, matrix_of(file, layer.weight, expected));
+  if (layer.kind == RowLayerKind::kGate) {
+    CANDOR_ASSIGN(found.up, matrix_of(file, layer.up, expected));
   }
-  CANDOR_TRY(check_shape(*found.weight, expected));
   found.bias = layer.bias.empty() ? nullptr : file.find(layer.bias);
   if (found.bias != nullptr)
     CANDOR_TRY(check_shape(*found.bias, {1, {layer.kind == RowLayerKind::kNorm ? n_in : layer.n_out}}));
@@ -67,7 +77,8 @@ Result<LayerTensors> tensors_of(const formats::ModelFile& file, const RowLayer& 
 
 // Of a layer, where rows n_in wide come in.
 int32_t width_behind(const RowLayer& layer, int32_t n_in) {
-  return layer.kind == RowLayerKind::kLinear ? layer.n_out : n_in;
+  const bool is_product = layer.kind == RowLayerKind::kLinear || layer.kind == RowLayerKind::kGate;
+  return is_product ? layer.n_out : n_in;
 }
 
 }  // namespace
@@ -83,10 +94,11 @@ Result<RowLayers> RowLayers::load(const formats::ModelFile& file, RowLayersSpec 
   for (const RowLayer& layer : spec.layers) {
     CANDOR_ASSIGN(const LayerTensors tensors, tensors_of(file, layer, n_in));
     Weights weights;
-    if (tensors.weight != nullptr) {
-      CANDOR_TRY(file.make_copy(tensors.weight->bytes()));
-      CANDOR_ASSIGN(weights.weight, backend.upload(*tensors.weight, role_of(layer)));
-      file.has_read(tensors.weight->bytes());
+    for (const auto& [tensor, weight] : {std::pair(tensors.weight, &weights.weight), {tensors.up, &weights.up}}) {
+      if (tensor == nullptr) continue;
+      CANDOR_TRY(file.make_copy(tensor->bytes()));
+      CANDOR_ASSIGN(*weight, backend.upload(*tensor, role_of(layer)));
+      file.has_read(tensor->bytes());
     }
     if (tensors.bias != nullptr) {
       CANDOR_ASSIGN(weights.bias, backend.upload(*tensors.bias, WeightRole::kVector));
@@ -106,8 +118,9 @@ Result<uint64_t> RowLayers::planned_bytes(const formats::ModelFile& file, const 
   for (const RowLayer& layer : spec.layers) {
     CANDOR_ASSIGN(const LayerTensors tensors, tensors_of(file, layer, n_in));
     n_in = width_behind(layer, n_in);
-    if (tensors.weight != nullptr) {
-      CANDOR_ASSIGN(const uint64_t n_bytes, backend.upload_bytes(*tensors.weight, role_of(layer)));
+    for (const TensorView* tensor : {tensors.weight, tensors.up}) {
+      if (tensor == nullptr) continue;
+      CANDOR_ASSIGN(const uint64_t n_bytes, backend.upload_bytes(*tensor, role_of(layer)));
       total += n_bytes;
     }
     if (tensors.bias != nullptr) {
@@ -170,6 +183,15 @@ backend::RowsView RowLayers::run(std::span<const float> rows, int32_t n_rows, ba
       case RowLayerKind::kActivate:
         ops.run(op::Activate{x, layer.act});
         break;
+      case RowLayerKind::kGate: {
+        const Activation gate{kGateSlot, n_rows, layer.n_out};
+        ops.run(op::Linear{std::array{backend::LinearTerm{weight, nullptr, gate},
+                                      backend::LinearTerm{weights_[i].up.get(), nullptr, out}},
+                           x});
+        ops.run(op::Gate{out, gate, out, layer.act});
+        x = out;
+        break;
+      }
       case RowLayerKind::kAddPositions:
         ops.run(op::AddPositions{x, weight});
         break;
@@ -184,6 +206,7 @@ size_t RowLayers::weight_bytes() const {
   for (const Weights& weights : weights_) {
     if (weights.weight) total += weights.weight->n_bytes();
     if (weights.bias) total += weights.bias->n_bytes();
+    if (weights.up) total += weights.up->n_bytes();
   }
   return total;
 }

@@ -17,7 +17,8 @@ namespace candor::vision {
 
 // A norm without a name has no gains. kAddPositions: row t += weight[t]. Linear: weight is [out, in]; its bias may be
 // absent in the file.
-enum class RowLayerKind : uint8_t { kNorm, kLinear, kActivate, kAddPositions };
+// kGate: act(weight x) * (up x), both [out, in].
+enum class RowLayerKind : uint8_t { kNorm, kLinear, kActivate, kAddPositions, kGate };
 struct RowLayer {
   RowLayerKind kind = RowLayerKind::kLinear;
   std::string weight{};  // names of tensors
@@ -25,6 +26,7 @@ struct RowLayer {
   int32_t n_out = 0;
   backend::NormSpec norm{};
   backend::GateKind act = backend::GateKind::kGelu;
+  std::string up{};
   bool operator==(const RowLayer&) const = default;
 };
 
@@ -57,6 +59,7 @@ class RowLayers {
   struct Weights {
     std::unique_ptr<backend::Weight> weight;
     std::unique_ptr<backend::Weight> bias;
+    std::unique_ptr<backend::Weight> up;
   };
 
   RowLayersSpec spec_;

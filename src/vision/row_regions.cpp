@@ -23,6 +23,7 @@ std::vector<RowGrid> row_grids(const VisionSpec& spec, const image::Prepared& pr
     RowGrid grid{.rows = tile.rows / n, .cols = tile.cols / n, .from = tile.from};
     grid.from.width *= static_cast<double>(grid.cols * n) / tile.cols;
     grid.from.height *= static_cast<double>(grid.rows * n) / tile.rows;
+    if (spec.resampler.n_rows > 0) grid.rows = grid.cols = 1, grid.n_each = spec.resampler.n_rows;
     grid.is_whole = prepared.tiles.size() > 1 && static_cast<size_t>(prepared.whole_tile) == i;
     grids.push_back(grid);
   }
@@ -35,8 +36,9 @@ std::vector<image::Region> row_regions(const VisionSpec& spec, const image::Prep
     const double width = grid.from.width / grid.cols;
     const double height = grid.from.height / grid.rows;
     for (int32_t i = 0; i < grid.n_rows(); ++i) {
-      const auto [left, across] = clipped(grid.from.left + i % grid.cols * width, width, prepared.original.width);
-      const auto [top, down] = clipped(grid.from.top + i / grid.cols * height, height, prepared.original.height);
+      const int32_t patch = i / grid.n_each;
+      const auto [left, across] = clipped(grid.from.left + patch % grid.cols * width, width, prepared.original.width);
+      const auto [top, down] = clipped(grid.from.top + patch / grid.cols * height, height, prepared.original.height);
       regions.push_back({left, top, across, down});
     }
   }

@@ -11,14 +11,16 @@
 
 namespace candor::vision {
 
-// The rows of one tile. Parts that a tower drops at the right and lower ends belong to none.
+// The rows of one tile, by the patches that they show. Parts that a tower drops at the right and lower ends belong to
+// none.
 struct RowGrid {
   int32_t rows = 0;
   int32_t cols = 0;
+  int32_t n_each = 1;     // rows that show the same patch, one behind another: of a resampler all show the whole tile
   image::Region from{};   // of the image that was given; outside of it where a tile is padded
   bool is_whole = false;  // the tile shows the whole image, and others show its parts in more detail
 
-  int32_t n_rows() const { return rows * cols; }
+  int32_t n_rows() const { return rows * cols * n_each; }
 };
 
 std::vector<RowGrid> row_grids(const VisionSpec& spec, const image::Prepared& prepared);

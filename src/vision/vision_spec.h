@@ -41,6 +41,9 @@ struct ImagePrompt {
   bool is_seen_whole = false;
   // They stand at positions of a grid (Sequence::axes_of).
   bool is_grid = false;
+  // Stands at both ends of what expand() gives. Where two images meet it stands once, and words directly behind it get
+  // a space.
+  std::string_view joint{};
 };
 
 // What a block's rows give besides: regrouped, then through layers of their own, to the width of the text model, behind
@@ -62,7 +65,8 @@ struct Windows {
 // interpolate() with antialias; else each patch gets the table's four nearest rows by their distance, corners on
 // corners. kByAxis: a row for each of `side` columns, then one for each of as many rows of patches; a patch gets the
 // sum of its two. Without a table: none.
-enum class PositionKind : uint8_t { kStretched, kFiltered, kByAxis };
+// kNearest: the row of the table of side * side where a patch begins, as Idefics 2 counts it.
+enum class PositionKind : uint8_t { kStretched, kFiltered, kByAxis, kNearest };
 struct GridPositions {
   std::string_view table{};
   int32_t side = 0;
@@ -74,6 +78,15 @@ struct Standard {
   float factor = 1.0f;
   std::string_view shift{};
   std::string_view gain{};
+};
+
+// Rows of the model's own that read those of a tile and one another through a few blocks, and stand for the tile in the
+// text (Jaegle et al., "Perceiver", 2021). A block norms both kinds of rows by gains of their own.
+struct ResamplerSpec {
+  int32_t n_rows = 0;  // 0: there is none
+  int32_t dim = 0;
+  int32_t n_blocks = 0;
+  model::BlockSpec block{};
 };
 
 struct VisionSpec {
@@ -90,6 +103,7 @@ struct VisionSpec {
   Standard standard{};
   RowLayersSpec projector{};    // to the width of the text model
   std::vector<DeepTap> taps{};  // ascending by block
+  ResamplerSpec resampler{};    // behind the projector
   ImagePrompt prompt{};
   int32_t max_patches = 0;              // of a tile
   std::vector<std::string> settings{};  // names of tensors that hold parts of this

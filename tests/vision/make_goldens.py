@@ -4,7 +4,7 @@
     python3 make_goldens.py --converter FOLDER [--only NAME ...]
 
 FOLDER is a checkout of llama.cpp. Needs torch, transformers, torchvision and pillow 12 (13 shrinks in another order where
-the height shrinks more than the width; no image here does that). goldens/NAME/ holds the folder as the
+the height shrinks more than the width, as the image of idefics2 does). goldens/NAME/ holds the folder as the
 library saves it (bf16; weights by a formula, tests/families/golden_store.py), mmproj.gguf as llama.cpp's converter writes
 it in bf16, and expected.json: the prompt's text and ids, with sums of the image's rows and the logits behind the prompt.
 features.f32: the image's rows in f32, [n_rows, D], all tiles one after another. The image: image.png, made here.
@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,32 @@ def expand_smolvlm(text, pixels):
     around, rows = "<fake_token_around_image>", "<image>" * 16
     tiles = "".join("".join(f"{around}<row_{r}_col_{c}>{rows}" for c in (1, 2)) + "\n" for r in (1, 2))
     return text.replace("<image>", f"{tiles}\n{around}<global-img>{rows}{around}")
+
+
+def idefics2(folder):
+    """Quarters of sizes of their own, a resampler of two blocks."""
+    ids = tokenizer(folder, ["<image>", "<fake_token_around_image>"], template("<image>"))
+    vision = dict(hidden_size=48, intermediate_size=80, num_hidden_layers=2, num_attention_heads=3, image_size=48,
+                  patch_size=4)
+    perceiver = dict(hidden_size=64, rms_norm_eps=1e-5, resampler_n_latents=6, resampler_depth=2, resampler_n_heads=4,
+                     resampler_head_dim=16, num_key_value_heads=2)
+    config = tf.Idefics2Config(text_config=dict(TEXT, model_type="mistral", vocab_size=296, sliding_window=None),
+                               vision_config=vision, perceiver_config=perceiver, image_token_id=ids["<image>"],
+                               tie_word_embeddings=False)
+    model = with_own_vectors(tf.Idefics2ForConditionalGeneration(config), ("vision_model", "connector"))
+    model.to(torch.bfloat16).save_pretrained(folder)
+    processor = dict(image_processor_type="Idefics2ImageProcessor", size=dict(shortest_edge=24, longest_edge=40),
+                     image_mean=[0.5] * 3, image_std=[0.5] * 3, resample=2, do_image_splitting=True, do_resize=True,
+                     do_rescale=True, do_normalize=True, do_pad=True, do_convert_rgb=True, rescale_factor=1 / 255)
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor, indent=1) + "\n")
+    return tf.Idefics2ForConditionalGeneration, ids["<image>"], expand_idefics2
+
+
+def expand_idefics2(text, pixels):
+    """As Idefics2Processor does."""
+    around = "<fake_token_around_image>"
+    text = text.replace("<image>", (around + "<image>" * 6 + around) * 5).replace(around * 2, around)
+    return re.sub(rf"{around}(?=[^\s<])", f"{around} ", text)
 
 
 def gemma3(folder):
@@ -202,11 +229,11 @@ def qwen3_5(folder):
     return tf.Qwen3_5ForConditionalGeneration, ids["<|image_pad|>"], expand_qwen
 
 
-def with_own_vectors(model):
+def with_own_vectors(model, parts=("vision_tower", "projector")):
     """Any numbers in vectors that the library begins with zeros or ones, and large ones in matrices: what an image shows
     must not vanish beside biases."""
     for name, parameter in model.named_parameters():
-        if "vision_tower" not in name and "projector" not in name:
+        if not any(part in name for part in parts):
             continue
         if parameter.numel() == max(parameter.shape):
             parameter.data += 0.1 * torch.randn_like(parameter)
@@ -441,7 +468,7 @@ def expand_gemma4(text, pixels):
     return text.replace("<|image|>", "<|image>" + "<|image|>" * n + "<image|>")
 
 
-MODELS = dict(smolvlm=smolvlm, gemma3=gemma3, gemma4=gemma4, gemma4_wide=gemma4_wide, llava=llava,
+MODELS = dict(smolvlm=smolvlm, idefics2=idefics2, gemma3=gemma3, gemma4=gemma4, gemma4_wide=gemma4_wide, llava=llava,
               internvl=internvl, internvl_rms=internvl_rms, lfm2_vl=lfm2_vl, lfm2_vl_tiles=lfm2_vl_tiles, qwen3vl=qwen3vl,
               qwen3vl_moe=qwen3vl_moe, qwen3_5=qwen3_5, qwen2_5_vl=qwen2_5_vl, pixtral=pixtral, mistral3=mistral3)
 
@@ -566,7 +593,7 @@ def make(name, converter):
             pixtral_processor(folder, 4, 32)
         if name == "llava":
             write_llava(folder, converter)
-        elif name != "lfm2_vl_tiles":  # files of llama.cpp have other sizes
+        elif name not in ("lfm2_vl_tiles", "idefics2"):  # files of llama.cpp have other sizes; it knows no such projector
             convert(as_published(folder, pathlib.Path(scratch) / "published"), converter, folder / "mmproj.gguf")
         target = GOLDENS / name
         shutil.rmtree(target, ignore_errors=True)

@@ -99,7 +99,7 @@ TEST_P(RowRegions, of_a_detail_are_disjoint) {
     size_t at = 0;
     for (const vision::RowGrid& grid : vision::row_grids(spec_, *prepared)) {
       for (int32_t i = 0; i < grid.n_rows(); ++i, ++at)
-        (grid.is_whole ? whole : detail) += regions[at].width * regions[at].height;
+        (grid.is_whole ? whole : detail) += regions[at].width * regions[at].height / grid.n_each;
     }
     const double area = static_cast<double>(size.width) * size.height;
     EXPECT_LE(detail, area * (1 + kRounding));

@@ -73,7 +73,7 @@ TEST_P(Tower, gives_the_librarys_rows) {
 
 TEST_P(Tower, has_the_same_bits_out_of_a_folder_and_an_mmproj_file) {
   const std::filesystem::path path = vision_golden(GetParam()) / "mmproj.gguf";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << "llama.cpp's files have other sizes";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "llama.cpp has no such file";
   const auto file = vision::open_mmproj(path);
   ASSERT_TRUE(file) << file.error().message;
   // Files do not say all limits that a folder says of an image's size.
@@ -141,6 +141,14 @@ const OddSetting kOddSettings[] = {
     {"gemma4", "/processor/patch_size", "16", "patch_size"},
     {"gemma4", "/processor/resample", "2", "preprocessor_config"},
     {"gemma4", "/processor/image_processor_type", "\"Gemma3ImageProcessor\"", "preprocessor_config"},
+    {"idefics2", "/perceiver_config/hidden_act", "\"gelu\"", "hidden_act"},
+    {"idefics2", "/perceiver_config/resampler_n_latents", "0", "resampler_n_latents"},
+    {"idefics2", "/perceiver_config/num_key_value_heads", "3", "num_key_value_heads"},
+    {"idefics2", "/perceiver_config/rms_norm_eps", "\"small\"", "rms_norm_eps"},
+    {"idefics2", "/perceiver_config", "3", "perceiver_config"},
+    {"idefics2", "/vision_config/hidden_act", "\"relu\"", "hidden_act"},
+    {"idefics2", "/processor/size", "{\"height\": 32, \"width\": 32}", "shortest_edge"},
+    {"idefics2", "/processor/resample", "3", "preprocessor_config"},
     {"lfm2_vl", "/vision_config/num_patches", "250", "num_patches"},
     {"lfm2_vl", "/vision_config/model_type", "\"siglip_vision_model\"", "model_type"},
     {"lfm2_vl", "/projector_hidden_act", "\"silu\"", "projector_hidden_act"},

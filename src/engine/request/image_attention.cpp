@@ -14,7 +14,16 @@ ImageAttention::Tile tile_of(const vision::RowGrid& grid) {
   tile.width = grid.from.width;
   tile.height = grid.from.height;
   tile.is_whole = grid.is_whole;
+  tile.shares.resize(static_cast<size_t>(grid.rows) * static_cast<size_t>(grid.cols));
   return tile;
+}
+
+// row: of the image.
+void add_share(const std::vector<vision::RowGrid>& grids, int32_t row, double share, ImageAttention& image) {
+  size_t at = 0;
+  while (row >= grids[at].n_rows()) row -= grids[at++].n_rows();
+  image.tiles[at].shares[static_cast<size_t>(row / grids[at].n_each)] += static_cast<float>(share);
+  image.share += share;
 }
 
 }  // namespace
@@ -23,17 +32,15 @@ std::vector<ImageAttention> image_attention(const ActiveRequest& request, std::s
   std::vector<ImageAttention> images;
   if (shares.empty()) return images;
   for (const PlacedTile& placed : request.images) {
-    const image::Prepared& prepared = placed.image->prepared();
+    const std::vector<vision::RowGrid>& grids = placed.image->grids();
     if (placed.first_row == 0) {
-      images.push_back({.image_width = prepared.original.width, .image_height = prepared.original.height});
+      const image::Size size = placed.image->prepared().original;
+      images.push_back({.image_width = size.width, .image_height = size.height});
+      for (const vision::RowGrid& grid : grids) images.back().tiles.push_back(tile_of(grid));
     }
-    ImageAttention& image = images.back();
-    ImageAttention::Tile& tile = image.tiles.emplace_back(tile_of(placed.image->grids()[image.tiles.size()]));
     for (int32_t i = 0; i < placed.rows.n_rows; ++i) {
       const auto position = static_cast<size_t>(placed.rows.first + i);
-      const double share = position < shares.size() ? shares[position] : 0.0;
-      tile.shares.push_back(static_cast<float>(share));
-      image.share += share;
+      if (position < shares.size()) add_share(grids, placed.first_row + i, shares[position], images.back());
     }
   }
   return images;

@@ -12,6 +12,12 @@ Error of_messages(std::string message) {
   return {ErrorKind::kInvalidInput, std::move(message), "messages"};
 }
 
+// Words directly behind an image get a space.
+bool begins_a_word(std::string_view text, size_t at) {
+  constexpr std::string_view kOthers = " \t\n\r\f\v<";
+  return at < text.size() && kOthers.find(text[at]) == std::string_view::npos;
+}
+
 // A client's characters are in it: a break keeps it text.
 bool is_broken(std::span<const size_t> breaks, size_t begin, size_t end) {
   const auto first = std::ranges::upper_bound(breaks, begin);
@@ -53,7 +59,10 @@ ExpandedPrompt expand_images(const text::RenderedPrompt& prompt, std::span<const
   size_t& n_marks = result.n_marks;
   size_t copied = 0;
   auto next_break = prompt.breaks.begin();
+  size_t image_end = std::string::npos;  // in the expanded text
   const auto copy_until = [&](size_t end) {
+    const bool is_behind = !how.joint.empty() && expanded.text.size() == image_end && end > copied;
+    if (is_behind && begins_a_word(prompt.text, copied)) expanded.text += ' ';
     for (; next_break != prompt.breaks.end() && *next_break <= end; ++next_break) {
       expanded.breaks.push_back(expanded.text.size() + *next_break - copied);
     }
@@ -69,7 +78,10 @@ ExpandedPrompt expand_images(const text::RenderedPrompt& prompt, std::span<const
     copy_until(at);
     if (n_marks < images.size()) {
       const StoredImage& image = *images[n_marks];
-      expanded.text += how.expand(image.prepared(), row, image.rows_of_tiles());
+      std::string own = how.expand(image.prepared(), row, image.rows_of_tiles());
+      const bool meets_another = !how.joint.empty() && expanded.text.size() == image_end && own.starts_with(how.joint);
+      expanded.text += meets_another ? own.substr(how.joint.size()) : own;
+      image_end = expanded.text.size();
     }
     ++n_marks;
     copied = at = end;

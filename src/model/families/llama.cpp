@@ -41,8 +41,8 @@ bool is_mixed(const ArchSpec& spec) {
 }
 constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
                                         "model.multi_modal_projector."};
-constexpr HubOuter kMistralOuter[] = {{"mistral3", kImages, ""}, {"llava", kImages, ""}};
 constexpr std::string_view kVision[] = {"model.vision_model.", "model.connector."};
+constexpr HubOuter kMistralOuter[] = {{"mistral3", kImages, ""}, {"llava", kImages, ""}, {"idefics2", kVision, ""}};
 constexpr HubOuter kLlamaOuter[] = {
     {"idefics3", kVision, ""}, {"smolvlm", kVision, ""}, {"llava", kImages, ""}};
 constexpr HubForm kHub[] = {
