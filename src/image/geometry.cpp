@@ -184,6 +184,100 @@ Size shaped_grid(Size image, const ShapedTiles& layout) {
   return best;
 }
 
+Size fitted_grid(Size image, const FittedTiles& layout) {
+  const auto scale_of = [&](Size grid) {
+    const auto down = static_cast<float>(grid.height * layout.tile_side) / static_cast<float>(image.height);
+    const auto across = static_cast<float>(grid.width * layout.tile_side) / static_cast<float>(image.width);
+    return std::min(down, across);
+  };
+  Size best{.height = 1, .width = 1};
+  const auto is_better = [&](Size grid) {
+    const float scale = scale_of(grid);
+    const float best_scale = scale_of(best);
+    if ((scale >= 1) != (best_scale >= 1)) return scale >= 1;
+    if (scale == best_scale) return grid.height * grid.width < best.height * best.width;
+    const bool wants_more = scale < 1 || layout.is_largest;
+    return (scale > best_scale) == wants_more;
+  };
+  for (int32_t height = 1; height <= layout.max_tiles; ++height) {
+    for (int32_t width = 1; width * height <= layout.max_tiles; ++width) {
+      const Size grid{.height = height, .width = width};
+      if (is_better(grid)) best = grid;
+    }
+  }
+  return best;
+}
+
+Size fitted_size(Size image, Size grid, const FittedTiles& layout) {
+  // The reference has a canvas's sides as f32, an image's own as f64.
+  struct Side {
+    int32_t image;
+    int32_t target;
+    bool is_canvas;
+    double scale() const {
+      if (is_canvas) return static_cast<float>(target) / static_cast<float>(image);
+      return static_cast<double>(target) / image;
+    }
+  };
+  const auto limited = [&](int32_t length, int32_t n_tiles) -> Side {
+    const int32_t canvas = n_tiles * layout.tile_side;
+    const int32_t most = std::max(length, layout.tile_side);
+    const bool is_canvas = layout.is_largest || canvas < most;
+    return {length, is_canvas ? canvas : most, is_canvas};
+  };
+  const Side down = limited(image.height, grid.height);
+  const Side across = limited(image.width, grid.width);
+  const bool is_f32 = down.is_canvas || across.is_canvas;
+  const bool is_narrow =
+      is_f32 ? static_cast<float>(across.scale()) < static_cast<float>(down.scale()) : across.scale() < down.scale();
+  const Side& fixed = is_narrow ? across : down;
+  const Side& other = is_narrow ? down : across;
+  const double product = other.image * fixed.scale();
+  const double length = std::floor(fixed.is_canvas ? static_cast<double>(static_cast<float>(product)) : product);
+  const int32_t free = std::max(std::min(to_side(length), other.target), 1);
+  return is_narrow ? Size{.height = free, .width = fixed.target} : Size{.height = fixed.target, .width = free};
+}
+
+Size best_canvas(Size image, const CanvasTiles& layout) {
+  const double height = image.height, width = image.width;
+  Size best = layout.canvases.front();
+  double most_kept = 0;
+  double least_wasted = std::numeric_limits<double>::infinity();
+  for (const Size canvas : layout.canvases) {
+    const double scale = std::min(canvas.width / width, canvas.height / height);
+    const double kept = std::min(std::floor(width * scale) * std::floor(height * scale), width * height);
+    const double wasted = static_cast<double>(canvas.width) * canvas.height - kept;
+    if (kept < most_kept || (kept == most_kept && wasted >= least_wasted)) continue;
+    most_kept = kept;
+    least_wasted = wasted;
+    best = canvas;
+  }
+  return best;
+}
+
+Size size_on_canvas(Size image, Size canvas) {
+  const double across = static_cast<double>(canvas.width) / image.width;
+  const double down = static_cast<double>(canvas.height) / image.height;
+  if (across < down) {
+    return {.height = std::min(to_side(std::ceil(image.height * across)), canvas.height), .width = canvas.width};
+  }
+  return {.height = canvas.height, .width = std::min(to_side(std::ceil(image.width * down)), canvas.width)};
+}
+
+Part unpadded(Size image, Size grid) {
+  const double height = image.height, width = image.width;
+  const auto scaled = [](double length) { return to_side(std::floor(std::nearbyint(length * 1e7) / 1e7)); };
+  Part part{0, 0, grid.height, grid.width};
+  if (width / height > static_cast<double>(grid.width) / grid.height) {
+    part.top = (grid.height - scaled(height * (grid.width / width))) / 2;
+    part.height -= 2 * part.top;
+  } else {
+    part.left = (grid.width - scaled(width * (grid.height / height))) / 2;
+    part.width -= 2 * part.left;
+  }
+  return part;
+}
+
 Size scan_grid(Size image, const PanAndScan& layout) {
   const bool is_wide = image.width >= image.height;
   const int32_t long_side = is_wide ? image.width : image.height;

@@ -38,6 +38,21 @@ Size within_bound(Size image, const LongestEdge& layout, int32_t patch_side);
 // InternVL's get_optimal_tiled_canvas: rows and columns of tiles.
 Size shaped_grid(Size image, const ShapedTiles& layout);
 
+// Llama 4's get_best_fit: rows and columns of tiles. Scales are f32, as there.
+Size fitted_grid(Size image, const FittedTiles& layout);
+// ... and the image's size on them.
+Size fitted_size(Size image, Size grid, const FittedTiles& layout);
+
+// LLaVA-NeXT's select_best_resolution, and the image's size on it. REQUIRES: canvases.
+Size best_canvas(Size image, const CanvasTiles& layout);
+Size size_on_canvas(Size image, Size canvas);
+// What its unpad_image leaves of a grid of rows that stands for such a canvas.
+struct Part {
+  int32_t top = 0, left = 0, height = 0, width = 0;
+  bool operator==(const Part&) const = default;
+};
+Part unpadded(Size image, Size grid);
+
 // Gemma 3: rows and columns of crops; 0 x 0 where there are none.
 Size scan_grid(Size image, const PanAndScan& layout);
 

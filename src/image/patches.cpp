@@ -2,12 +2,22 @@
 
 #include <array>
 
+#include "base/half.h"
+
 namespace candor::image {
 namespace {
+
+float rounded(double v) {
+  return bf16_to_f32(f32_to_bf16(static_cast<float>(v)));
+}
 
 float normalised(float v, const Normalisation& how, size_t channel) {
   const auto mean = static_cast<float>(how.mean[channel]);
   const auto deviation = static_cast<float>(how.deviation[channel]);
+  if (how.does_normalise && how.does_rescale && how.is_rounded) {
+    const float scaled = rounded(v * static_cast<float>(how.rescale_factor));
+    return rounded(rounded(scaled - rounded(mean)) / rounded(deviation));
+  }
   if (how.does_normalise && how.does_rescale) {
     const auto n = static_cast<float>(1.0 / how.rescale_factor);
     return (v - mean * n) / (deviation * n);

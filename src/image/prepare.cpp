@@ -113,11 +113,38 @@ class Preparation {
     return add_grid(resized, tile, image_, whole);
   }
 
-  // The tiles of an image that they divide, and `whole` in a size of its own behind them; one tile is the whole.
+  Result<void> lay_out(const FittedTiles& layout) {
+    const Size grid = fitted_grid(original(), layout);
+    const Size tile{.height = layout.tile_side, .width = layout.tile_side};
+    const Size canvas{.height = grid.height * tile.height, .width = grid.width * tile.width};
+    CANDOR_TRY(check_tiles(canvas));
+    CANDOR_ASSIGN(const Canvas resized, resize(image_, fitted_size(original(), grid, layout), recipe_.filter));
+    CANDOR_ASSIGN(const Canvas padded, crop(resized, {0, 0, canvas.width, canvas.height}));
+    return add_grid(padded, tile, image_, tile);
+  }
+
+  Result<void> lay_out(const CanvasTiles& layout) {
+    if (layout.canvases.empty()) return fail(ErrorKind::kInvalidInput, "the recipe has no canvas for an image");
+    const Size canvas = best_canvas(original(), layout);
+    const Size tile{.height = layout.tile_side, .width = layout.tile_side};
+    CANDOR_TRY(check_tiles(canvas));
+    CANDOR_ASSIGN(const Canvas resized, resize(image_, size_on_canvas(original(), canvas), recipe_.filter));
+    const Box middle{(resized.width - canvas.width) / 2, (resized.height - canvas.height) / 2, canvas.width,
+                     canvas.height};
+    CANDOR_ASSIGN(const Canvas padded, crop(resized, middle));
+    return add_parts(padded, tile, image_, tile);
+  }
+
+  // As add_parts(); but one tile is the whole.
   Result<void> add_grid(const Canvas& resized, Size tile, const Canvas& whole, Size whole_size) {
+    const bool is_one = resized.height / tile.height == 1 && resized.width / tile.width == 1;
+    return is_one ? add_only(resized) : add_parts(resized, tile, whole, whole_size);
+  }
+
+  // The tiles of an image that they divide, and `whole` in a size of its own behind them.
+  Result<void> add_parts(const Canvas& resized, Size tile, const Canvas& whole, Size whole_size) {
     const Size grid{.height = resized.height / tile.height, .width = resized.width / tile.width};
     const int64_t n_tiles = int64_t{grid.height} * grid.width;
-    if (n_tiles == 1) return add_only(resized);
     if (n_tiles > kMostTiles) {
       return fail(ErrorKind::kInvalidInput,
                   fmt::format("an image of {} x {} pixels becomes {} tiles, at most {} are made; lower the sizes in "

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "image/geometry.h"
 #include "image/image_test_support.h"
 #include "image/processor_config.h"
 
@@ -62,6 +63,62 @@ TEST(prepare, every_processor_gives_the_patches_of_transformers) {
     EXPECT_EQ(hash_of_bytes(tile), each.hash) << place << ", tile " << each.index;
   }
   EXPECT_GT(n_cases, 150);
+}
+
+// fitted.txt: sizes that an image may have, and the canvas and the size on it that transformers computes.
+TEST(prepare, llama_4s_tiles_fit_images_as_those_of_transformers) {
+  std::ifstream file = golden("fitted.txt");
+  int n_cases = 0;
+  Size image, grid, size;
+  for (FittedTiles layout; file >> image.width >> image.height >> layout.tile_side >> layout.max_tiles >>
+                           layout.is_largest >> grid.height >> grid.width >> size.height >> size.width;
+       ++n_cases) {
+    EXPECT_EQ(fitted_grid(image, layout), grid) << image.width << " x " << image.height;
+    EXPECT_EQ(fitted_size(image, grid, layout), size) << image.width << " x " << image.height;
+  }
+  EXPECT_EQ(n_cases, 300);
+}
+
+// canvases.txt, as fitted.txt; and the rows that padding does not cover.
+TEST(prepare, canvases_hold_images_as_those_of_transformers) {
+  std::ifstream file = golden("canvases.txt");
+  const CanvasTiles layout{336, {{336, 672}, {672, 336}, {672, 672}, {1008, 336}, {336, 1008}}};
+  int n_cases = 0;
+  Size image, canvas, size;
+  for (Part part; file >> image.width >> image.height >> canvas.height >> canvas.width >> size.height >> size.width >>
+                  part.top >> part.left >> part.height >> part.width;
+       ++n_cases) {
+    EXPECT_EQ(best_canvas(image, layout), canvas) << image.width << " x " << image.height;
+    EXPECT_EQ(size_on_canvas(image, canvas), size) << image.width << " x " << image.height;
+    EXPECT_EQ(unpadded(image, {canvas.height / 14, canvas.width / 14}), part) << image.width << " x " << image.height;
+  }
+  EXPECT_GT(n_cases, 250);
+}
+
+TEST(prepare, an_image_stands_in_the_middle_of_its_canvas_and_is_always_read_as_a_whole_too) {
+  const Image image{.width = 4, .height = 1, .rgb = std::vector<uint8_t>(12, 255)};
+  const Recipe recipe{.layout = CanvasTiles{4, {{4, 4}}}, .filter = Filter::kBilinear, .patch_side = 4};
+  const auto prepared = prepare(image, without_normalisation(recipe));
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  ASSERT_EQ(prepared->tiles.size(), 2U);
+  EXPECT_EQ(prepared->whole_tile, 1);
+  const std::vector<float>& part = prepared->tiles[0].patches;
+  EXPECT_EQ(std::vector<float>(part.begin(), part.begin() + 12),
+            (std::vector<float>{0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0}));
+  EXPECT_EQ(prepared->tiles[1].patches, std::vector<float>(48, 255));
+}
+
+TEST(prepare, what_fitted_tiles_leave_is_black_at_the_right_and_at_the_bottom) {
+  const Image image{.width = 6, .height = 3, .rgb = std::vector<uint8_t>(54, 255)};
+  const auto prepared = prepare(
+      image, without_normalisation({.layout = FittedTiles{4, 4}, .filter = Filter::kBilinear, .patch_side = 4}));
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  EXPECT_EQ(prepared->n_tile_rows, 1);
+  EXPECT_EQ(prepared->n_tile_cols, 2);
+  ASSERT_EQ(prepared->tiles.size(), 3U);
+  const std::vector<float>& right = prepared->tiles[1].patches;
+  EXPECT_EQ(std::vector<float>(right.begin(), right.begin() + 4), (std::vector<float>{255, 255, 0, 0}));
+  EXPECT_EQ(std::vector<float>(right.begin() + 12, right.begin() + 16), (std::vector<float>{0, 0, 0, 0}));
 }
 
 TEST(prepare, bytes_become_the_f32_of_the_torchvision_processors) {

@@ -34,6 +34,7 @@ struct Processor {
   Triple mean, deviation;
   Result<Layout> (*read)(const Keys& keys, const TowerSides& tower);
   std::span<const std::string_view> keys;  // its own, besides those of all
+  bool is_rounded = false;                 // Normalisation's
   bool does_normalise = true;
 };
 
@@ -58,6 +59,10 @@ constexpr std::string_view kSplitKeys[] = {"do_image_splitting"};
 constexpr std::string_view kBudgetKeys[] = {"max_soft_tokens", "pooling_kernel_size"};
 constexpr std::string_view kScanKeys[] = {"do_pan_and_scan", "pan_and_scan_min_crop_size", "pan_and_scan_max_num_crops",
                                           "pan_and_scan_min_ratio_to_activate"};
+
+// The second has no effect: the class cuts so always.
+constexpr std::string_view kCanvasKeys[] = {"image_grid_pinpoints", "aspect_ratio_setting"};
+constexpr std::string_view kFittedKeys[] = {"max_patches", "resize_to_max_canvas"};
 
 constexpr Size square(int32_t side) {
   return {.height = side, .width = side};
@@ -258,6 +263,44 @@ Result<Layout> read_idefics2(const Keys& keys, const TowerSides&) {
   return Layout(layout);
 }
 
+// "do_pad" has no effect.
+Result<Layout> read_llama(const Keys& keys, const TowerSides&) {
+  CANDOR_TRY(refuse_flag(keys, "do_center_crop"));
+  FittedTiles layout;
+  CANDOR_ASSIGN(const Size size, fixed_size(keys, "size", square(layout.tile_side), true));
+  if (size.height != size.width) return keys.bad("size", *keys.find("size"), "two equal sides");
+  layout.tile_side = size.height;
+  CANDOR_ASSIGN(const int64_t max_tiles, keys.integer("max_patches", layout.max_tiles, kMostTiles));
+  layout.max_tiles = static_cast<int32_t>(max_tiles);
+  CANDOR_ASSIGN(layout.is_largest, keys.flag("resize_to_max_canvas", false));
+  return Layout(layout);
+}
+
+// "do_pad" is for images of one batch.
+Result<Layout> read_llava_next(const Keys& keys, const TowerSides&) {
+  CANDOR_ASSIGN(const auto named, keys.sides("size", false));
+  const Keys::Sides sides = named.value_or(Keys::Sides{.shortest_edge = 224});
+  CANDOR_ASSIGN(const int32_t edge, side_of(keys, "size", sides.shortest_edge));
+  const Size size = sides.size.value_or(square(edge));
+  if (sides.longest_edge != 0 || size.height != size.width || size.height < 1) {
+    return keys.bad("size", *keys.find("size"), "shortest_edge, or two equal sides");
+  }
+  CANDOR_ASSIGN(const bool does_crop, keys.flag("do_center_crop", true));
+  CANDOR_ASSIGN(const Size crop, fixed_size(keys, "crop_size", square(224), true));
+  if (does_crop && crop != size) return keys.unsupported("crop_size", "tiles are not cut further: expected \"size\"");
+  CanvasTiles layout{.tile_side = size.height};
+  CANDOR_ASSIGN(layout.canvases, keys.sizes("image_grid_pinpoints"));
+  if (layout.canvases.empty()) {
+    layout.canvases = {{336, 672}, {672, 336}, {672, 672}, {1008, 336}, {336, 1008}};
+  }
+  for (const Size canvas : layout.canvases) {
+    if (canvas.height % size.height == 0 && canvas.width % size.width == 0) continue;
+    return keys.unsupported("image_grid_pinpoints", fmt::format("{} x {} is no multiple of {} x {}", canvas.height,
+                                                                canvas.width, size.height, size.width));
+  }
+  return Layout(layout);
+}
+
 constexpr Processor kProcessors[] = {
     {"CLIP", Filter::kBicubic, kClipMean, kClipDeviation, read_clip, {}},
     {"Llava", Filter::kBicubic, kClipMean, kClipDeviation, read_clip, {}},
@@ -271,6 +314,8 @@ constexpr Processor kProcessors[] = {
     {"Pixtral", Filter::kBicubic, kClipMean, kClipDeviation, read_pixtral, {}},
     {"Lfm2Vl", Filter::kBilinear, kHalves, kHalves, read_lfm, kSmartTileKeys},
     {"GotOcr2", Filter::kBicubic, kClipMean, kClipDeviation, read_got, kShapedKeys},
+    {"LlavaNext", Filter::kBicubic, kClipMean, kClipDeviation, read_llava_next, kCanvasKeys},
+    {"Llama4", Filter::kBilinear, kHalves, kHalves, read_llama, kFittedKeys, true},
 };
 
 std::string known_names() {
@@ -339,6 +384,8 @@ Result<Recipe> read_recipe(const json& object, const TowerSides& tower) {
   CANDOR_ASSIGN(recipe.layout, processor->read(keys, tower));
   CANDOR_ASSIGN(recipe.filter, keys.filter(processor->filter));
   CANDOR_ASSIGN(recipe.normalisation, read_normalisation(keys, *processor));
+  recipe.normalisation.is_rounded =
+      processor->is_rounded && recipe.normalisation.does_rescale && recipe.normalisation.does_normalise;
   return recipe;
 }
 

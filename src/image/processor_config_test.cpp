@@ -20,6 +20,9 @@ TEST(processor_config, defaults_are_those_of_the_class) {
       "read: long side 1456, tiles and the whole of 364 x 364; lanczos; patches of 14; as bytes");
   EXPECT_EQ(message_of(R"({"image_processor_type": "GotOcr2ImageProcessor", "do_normalize": false})"),
             "read: resized to 384 x 384; bicubic; patches of 14; times 0.00392156862745098");
+  EXPECT_EQ(message_of(R"({"image_processor_type": "Llama4ImageProcessorFast", "max_patches": 9})"),
+            "read: 1 to 9 tiles of 336 x 336, padded, and the whole; bilinear; patches of 14; times "
+            "0.00392156862745098, mean 0.5 0.5 0.5, deviation 0.5 0.5 0.5, in bf16");
   const auto clip = recipe_of(R"({"image_processor_type": "CLIPImageProcessor"})", {.patch = 14});
   EXPECT_EQ(clip->layout, Layout(ShortestEdge{.edge = 224, .crop = {224, 224}}));
   EXPECT_EQ(*clip, *recipe_of(R"({"feature_extractor_type": "CLIPFeatureExtractor", "size": 224})", {.patch = 14}));
@@ -38,7 +41,8 @@ TEST(processor_config, processors_and_keys_that_are_not_known_are_refused_by_nam
   EXPECT_EQ(message_of(R"({"image_processor_type": "ViTImageProcessor"})"),
             "'preprocessor_config.json' names the image processor 'ViTImageProcessor'; known are CLIP, Llava, Siglip, "
             "Gemma3, Gemma4, "
-            "Idefics2, Idefics3, SmolVLM, Qwen2VL, Pixtral, Lfm2Vl, GotOcr2 (each with ...ImageProcessor)");
+            "Idefics2, Idefics3, SmolVLM, Qwen2VL, Pixtral, Lfm2Vl, GotOcr2, LlavaNext, Llama4 (each with "
+            "...ImageProcessor)");
   EXPECT_TRUE(message_of("{}").starts_with("'preprocessor_config.json' names no image processor; known are"));
   EXPECT_EQ(
       message_of(R"({"image_processor_type": "SiglipImageProcessor", "do_sharpen": true})"),

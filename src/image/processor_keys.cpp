@@ -133,4 +133,21 @@ Result<std::optional<ProcessorKeys::Sides>> ProcessorKeys::sides(std::string_vie
   return std::optional(sides);
 }
 
+Result<std::vector<Size>> ProcessorKeys::sizes(std::string_view key) const {
+  constexpr size_t kMostSizes = 256;
+  std::vector<Size> found;
+  const json* value = find(key);
+  if (value == nullptr) return found;
+  if (!value->is_array() || value->empty() || value->size() > kMostSizes) {
+    return bad(key, *value, "a list of 1 to 256 pairs of height and width");
+  }
+  for (const json& pair : *value) {
+    if (!pair.is_array() || pair.size() != 2) return bad(key, pair, "height and width");
+    CANDOR_ASSIGN(const int64_t height, number(key, pair[0], kMostSide));
+    CANDOR_ASSIGN(const int64_t width, number(key, pair[1], kMostSide));
+    found.push_back({.height = static_cast<int32_t>(height), .width = static_cast<int32_t>(width)});
+  }
+  return found;
+}
+
 }  // namespace candor::image

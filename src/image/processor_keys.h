@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "image/image.h"
@@ -37,6 +38,9 @@ class ProcessorKeys {
   };
   // Absent where the key is. is_square: of one integer, else it is the shortest edge.
   Result<std::optional<Sides>> sides(std::string_view key, bool is_square) const;
+
+  // Pairs of height and width; none where the key is absent.
+  Result<std::vector<Size>> sizes(std::string_view key) const;
 
   Error bad(std::string_view key, const nlohmann::json& value, std::string_view expected) const;
   Error unsupported(std::string_view key, std::string_view why) const;

@@ -58,12 +58,25 @@ std::string words(const BoundedEdges& layout) {
                      layout.is_split ? ", four quarters and the whole" : "");
 }
 
+std::string words(const FittedTiles& layout) {
+  return fmt::format("{} to {} tiles of {}, padded, and the whole", layout.is_largest ? "the most of 1" : "1",
+                     layout.max_tiles, words(Size{layout.tile_side, layout.tile_side}));
+}
+
+std::string words(const CanvasTiles& layout) {
+  std::string canvases;
+  for (const Size canvas : layout.canvases) canvases += (canvases.empty() ? "" : ", ") + words(canvas);
+  return fmt::format("tiles of {} on one of {}, padded, and the whole", words(Size{layout.tile_side, layout.tile_side}),
+                     canvases);
+}
+
 std::string words(const Normalisation& normalisation) {
   const auto& [mean_r, mean_g, mean_b] = normalisation.mean;
   const auto& [dev_r, dev_g, dev_b] = normalisation.deviation;
   std::string text = normalisation.does_rescale ? fmt::format("times {}", normalisation.rescale_factor) : "as bytes";
   if (!normalisation.does_normalise) return text;
-  return text + fmt::format(", mean {} {} {}, deviation {} {} {}", mean_r, mean_g, mean_b, dev_r, dev_g, dev_b);
+  return text + fmt::format(", mean {} {} {}, deviation {} {} {}{}", mean_r, mean_g, mean_b, dev_r, dev_g, dev_b,
+                            normalisation.is_rounded ? ", in bf16" : "");
 }
 
 }  // namespace

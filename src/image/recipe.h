@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "image/image.h"
 #include "image/resize.h"
@@ -98,18 +99,37 @@ struct BoundedEdges {
   bool operator==(const BoundedEdges&) const = default;
 };
 
+// Llama 4: as many square tiles as hold the image with the least change of its size, black at the right and at the
+// bottom, row by row; of several the whole image as one more tile behind them.
+struct FittedTiles {
+  int32_t tile_side = 336;
+  int32_t max_tiles = 16;
+  bool is_largest = false;  // the most that hold it; else an image becomes larger only up to a tile's side
+  bool operator==(const FittedTiles&) const = default;
+};
+
+// LLaVA-NeXT: the image in the middle of that canvas which keeps most of it, black around it; its tiles row by row, and
+// the whole image in a tile behind them, also where there is one.
+struct CanvasTiles {
+  int32_t tile_side = 336;
+  std::vector<Size> canvases{};  // multiples of a tile
+  bool operator==(const CanvasTiles&) const = default;
+};
+
 using Layout = std::variant<FixedSize, PanAndScan, ShortestEdge, SquareTiles, SmartSize, LongestEdge, ShapedTiles,
-                            SmartTiles, TokenBudget, BoundedEdges>;
+                            SmartTiles, TokenBudget, BoundedEdges, FittedTiles, CanvasTiles>;
 
 // A byte to a number, in f32, as torchvision's processors compute it. With both: (v - mean * n) / (std * n), where n is
 // 1 / rescale_factor, 255 as a rule, and the products are f32 before the byte is looked at. Mean and deviation alone:
-// (v - mean) / std. The factor alone: v * factor. None: v.
+// (v - mean) / std. The factor alone: v * factor. None: v. is_rounded, with both: v * factor, less mean, divided by
+// std, of which all three, mean and std are rounded to bf16.
 struct Normalisation {
   bool does_rescale = true;
   bool does_normalise = true;
   double rescale_factor = 1.0 / 255;
   std::array<double, 3> mean{0.5, 0.5, 0.5};
   std::array<double, 3> deviation{0.5, 0.5, 0.5};
+  bool is_rounded = false;
   bool operator==(const Normalisation&) const = default;
 };
 

@@ -166,7 +166,7 @@ class BlocksOf final : public formats::ModelFile {
 // Tensors that nobody reads would change what comes out.
 Result<void> refuse_unread(const formats::ModelFile& file, const VisionSpec& spec) {
   const auto is_read = [&](const TensorView& tensor) {
-    const std::string_view own[] = {spec.positions.table, spec.standard.shift, spec.standard.gain};
+    const std::string_view own[] = {spec.positions.table, spec.standard.shift, spec.standard.gain, spec.newline};
     if (is_of_blocks(tensor) || std::ranges::find(own, tensor.name) != std::end(own)) return true;
     if (Resampler::reads(spec.resampler, tensor.name)) return true;
     for (const RowLayersSpec* layers : layers_of(spec)) {
@@ -247,6 +247,9 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const formats::ModelFile& file, V
   if (what.resampler.n_rows > 0) {
     CANDOR_ASSIGN(encoder->resampler_, Resampler::load(file, what.resampler, where));
   }
+  if (!what.newline.empty()) {
+    CANDOR_ASSIGN(encoder->newline_, read_vector(file, what.newline, what.projector.n_out()));
+  }
   CANDOR_ASSIGN(encoder->positions_, read_table(file, what.positions, what.tower.dim));
   CANDOR_ASSIGN(encoder->shift_, read_vector(file, what.standard.shift, what.tower.dim));
   CANDOR_ASSIGN(encoder->gain_, read_vector(file, what.standard.gain, what.tower.dim));
@@ -323,7 +326,9 @@ std::vector<std::vector<float>> Encoder::run_tower(const image::Tile& tile) {
   std::vector<int32_t> places(static_cast<size_t>(n));
   std::iota(places.begin(), places.end(), 0);
   std::vector<int32_t> axes(2 * static_cast<size_t>(n_lead));
-  for (const int32_t patch : order.patches) axes.insert(axes.end(), {patch / tile.cols, patch % tile.cols});
+  for (const int32_t patch : order.patches) {
+    axes.insert(axes.end(), {spec_.first_axis + patch / tile.cols, spec_.first_axis + patch % tile.cols});
+  }
   const std::vector<TokenId> tokens(places.size(), 0);
   const Parts whole = parts_of({0, n});
   const Parts windows = parts_of(order.borders);
@@ -386,6 +391,31 @@ Result<void> Encoder::encode(const image::Tile& tile, EncodedImage& image) {
   const auto added = std::span(image.rows).subspan(begin);
   if (std::ranges::all_of(added, [](float x) { return std::isfinite(x); })) return {};
   return fail(ErrorKind::kInvalidInput, "the tower's numbers are not finite: its weights are damaged, or too coarse");
+}
+
+void Encoder::finish(const image::Prepared& prepared, EncodedImage& image) const {
+  if (newline_.empty()) return;
+  const size_t width = newline_.size();
+  std::vector<float> rows;
+  const std::vector<int32_t> lines = lines_of(prepared, prepared.tiles.front().rows);
+  rows.reserve(lines.size() * width);
+  for (const int32_t line : lines) {
+    const std::span<const float> row =
+        line == kNewline ? std::span<const float>(newline_)
+                         : std::span<const float>(image.rows).subspan(static_cast<size_t>(line) * width, width);
+    rows.insert(rows.end(), row.begin(), row.end());
+  }
+  image.rows = std::move(rows);
+  image.n_rows = static_cast<int32_t>(lines.size());
+}
+
+std::vector<int32_t> rows_of_tiles(const VisionSpec& spec, const image::Prepared& prepared) {
+  if (!spec.newline.empty()) {
+    return {static_cast<int32_t>(lines_of(prepared, prepared.tiles.front().rows).size())};
+  }
+  std::vector<int32_t> rows;
+  for (const image::Tile& tile : prepared.tiles) rows.push_back(rows_of(spec, tile));
+  return rows;
 }
 
 int32_t most_rows(const VisionSpec& spec) {

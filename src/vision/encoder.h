@@ -45,6 +45,8 @@ class Encoder {
 
   // Appends the rows of one tile. Numbers that are not finite are an error.
   Result<void> encode(const image::Tile& tile, EncodedImage& image);
+  // Behind the last tile: brings the rows into the image's order.
+  void finish(const image::Prepared& prepared, EncodedImage& image) const;
 
  private:
   Encoder(VisionSpec spec, std::unique_ptr<backend::Backend> backend);
@@ -67,13 +69,15 @@ class Encoder {
   std::vector<float> positions_;          // of GridPositions
   std::vector<float> shift_;              // of Standard
   std::vector<float> gain_;
+  std::vector<float> newline_;  // [D of the text model] of VisionSpec
   std::unique_ptr<backend::KvStore> kv_;
   int32_t n_patches_ = 0;  // that there is room for
 };
 
 // The most rows that one tile gives.
 int32_t most_rows(const VisionSpec& spec);
-// Rows that an image of such tiles has in the text model.
 int32_t rows_of(const VisionSpec& spec, const image::Tile& tile);
+// The rows of an image in the text model: of each tile, or of all together where lines end in newlines.
+std::vector<int32_t> rows_of_tiles(const VisionSpec& spec, const image::Prepared& prepared);
 
 }  // namespace candor::vision

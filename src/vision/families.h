@@ -40,8 +40,8 @@ struct VisionFamily {
   // A checkpoint's rotary pairs are the two halves of a head, an mmproj file's stand side by side.
   bool has_halves = false;
   bool has_channels_last = false;  // a checkpoint's patches are [y, x, channel], and their matrix is no convolution's
-  // Of mmproj files: the tensor that is the tower's last norm here.
-  std::string_view file_norm = {};
+  // Of mmproj files: names (behind) that are others here.
+  std::span<const HubName> file_names = {};
   // What is folded into other tensors. quick_gelu: where the file says neither "clip.use_gelu" nor "clip.use_silu".
   Folds folds = {};
 };
@@ -62,5 +62,7 @@ VisionFamily qwen25vl_family();
 VisionFamily qwen3vl_family();
 VisionFamily lfm2_vl_family();
 VisionFamily pixtral_family();
+VisionFamily llama4_family();
+VisionFamily qwen2vl_family();
 
 }  // namespace candor::vision

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
+
+#include "image/geometry.h"
 
 namespace candor::vision {
 namespace {
@@ -114,6 +117,22 @@ std::vector<float> resize_positions(std::span<const float> table, int32_t side, 
     }
   }
   return resized;
+}
+
+std::vector<int32_t> lines_of(const image::Prepared& prepared, int32_t side) {
+  const int32_t n_each = side * side;
+  std::vector<int32_t> rows(static_cast<size_t>(n_each));
+  std::iota(rows.begin(), rows.end(), prepared.whole_tile * n_each);
+  const image::Part part =
+      image::unpadded(prepared.original, {prepared.n_tile_rows * side, prepared.n_tile_cols * side});
+  for (int32_t y = part.top; y < part.top + part.height; ++y) {
+    for (int32_t x = part.left; x < part.left + part.width; ++x) {
+      const int32_t tile = y / side * prepared.n_tile_cols + x / side;
+      rows.push_back(tile * n_each + y % side * side + x % side);
+    }
+    rows.push_back(kNewline);
+  }
+  return rows;
 }
 
 }  // namespace candor::vision

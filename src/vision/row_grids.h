@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "image/prepare.h"
 #include "vision/vision_spec.h"
 
 namespace candor::vision {
@@ -20,5 +21,11 @@ std::vector<float> regroup(const Regroup& how, std::span<const float> grid, int3
 
 // table: [side * side, dim] of GridPositions; in the size of a tile, [rows * cols, dim].
 std::vector<float> resize_positions(std::span<const float> table, int32_t side, int32_t rows, int32_t cols);
+
+// Of an image on a canvas (image::CanvasTiles), whose tiles have side * side rows each: which of the tiles' rows, tile
+// after tile, the image's rows are. First those of the whole image; then those of the other tiles as one grid, line by
+// line, without what padding covers, kNewline behind each line.
+inline constexpr int32_t kNewline = -1;
+std::vector<int32_t> lines_of(const image::Prepared& prepared, int32_t side);
 
 }  // namespace candor::vision

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "image/geometry.h"
+
 namespace candor::vision {
 namespace {
 
@@ -13,9 +15,24 @@ std::pair<double, double> clipped(double begin, double length, int32_t side) {
   return {first, last - first};
 }
 
+// As lines_of() orders them (vision/row_grids.h).
+std::vector<RowGrid> grids_of_lines(const image::Prepared& prepared) {
+  const image::Tile& whole = prepared.tiles[static_cast<size_t>(prepared.whole_tile)];
+  const image::Tile& first = prepared.tiles.front();
+  const image::Part part =
+      image::unpadded(prepared.original, {prepared.n_tile_rows * first.rows, prepared.n_tile_cols * first.cols});
+  const double width = first.from.width / first.cols;
+  const double height = first.from.height / first.rows;
+  const image::Region from{first.from.left + part.left * width, first.from.top + part.top * height, part.width * width,
+                           part.height * height};
+  return {{.rows = whole.rows, .cols = whole.cols, .from = whole.from, .is_whole = true},
+          {.rows = part.height, .cols = part.width, .n_behind = 1, .from = from}};
+}
+
 }  // namespace
 
 std::vector<RowGrid> row_grids(const VisionSpec& spec, const image::Prepared& prepared) {
+  if (!spec.newline.empty()) return grids_of_lines(prepared);
   const int32_t n = spec.regroup.kind == RegroupKind::kNone ? 1 : spec.regroup.n;
   std::vector<RowGrid> grids;
   for (size_t i = 0; i < prepared.tiles.size(); ++i) {
@@ -36,7 +53,11 @@ std::vector<image::Region> row_regions(const VisionSpec& spec, const image::Prep
     const double width = grid.from.width / grid.cols;
     const double height = grid.from.height / grid.rows;
     for (int32_t i = 0; i < grid.n_rows(); ++i) {
-      const int32_t patch = i / grid.n_each;
+      const int32_t patch = grid.patch_of(i);
+      if (patch < 0) {
+        regions.emplace_back();
+        continue;
+      }
       const auto [left, across] = clipped(grid.from.left + patch % grid.cols * width, width, prepared.original.width);
       const auto [top, down] = clipped(grid.from.top + patch / grid.cols * height, height, prepared.original.height);
       regions.push_back({left, top, across, down});

@@ -39,7 +39,7 @@ class Folder {
  public:
   Folder(std::vector<TensorView>& tensors, formats::TensorCopies& copies) : tensors_(tensors), copies_(copies) {}
 
-  Result<void> add_class_row() {
+  Result<void> add_class_row(bool is_last) {
     const TensorView* own = find(kClassRow);
     TensorView* table = find(kPositions);
     if (own == nullptr || table == nullptr) return missing(own == nullptr ? kClassRow : kPositions);
@@ -50,7 +50,8 @@ class Folder {
       const std::vector<float> always = decoded(*bias);
       for (size_t i = 0; i < row.size(); ++i) row[i] -= always[i];
     }
-    CANDOR_TRY(replace(*table, [row = std::move(row)](std::vector<float>& values) {
+    CANDOR_TRY(replace(*table, [row = std::move(row), is_last](std::vector<float>& values) {
+      if (is_last) std::rotate(values.begin(), values.end() - std::ssize(row), values.end());
       for (size_t i = 0; i < row.size(); ++i) values[i] += row[i];
     }));
     drop(kClassRow);
@@ -195,7 +196,7 @@ class Folder {
 
 Result<void> fold_tensors(const Folds& folds, std::vector<TensorView>& tensors, formats::TensorCopies& copies) {
   Folder folder(tensors, copies);
-  if (folds.class_row) CANDOR_TRY(folder.add_class_row());
+  if (folds.class_row) CANDOR_TRY(folder.add_class_row(folds.class_row_is_last));
   if (folds.layer_scales) CANDOR_TRY(folder.scale_layers());
   if (folds.quick_gelu) CANDOR_TRY(folder.scale_activations());
   if (folds.half_head_pairs) CANDOR_TRY(folder.swap_quarters());

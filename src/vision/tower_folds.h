@@ -14,6 +14,7 @@ struct Folds {
   // "v.class_embd" is the row before the patches. Nothing but the first layer's bias comes in for it, so its numbers
   // less that bias are added to the first row of "v.position_embd.weight".
   bool class_row = false;
+  bool class_row_is_last = false;  // in the table of positions: it goes to the front there
   // "v.blk.*.ls1.weight" and "ls2": a factor for each output of a block's attention and feed-forward, where a file has
   // them (Touvron et al., "Going deeper with image transformers", 2021).
   bool layer_scales = false;

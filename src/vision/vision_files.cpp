@@ -33,7 +33,6 @@ using nlohmann::json;
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 constexpr std::string_view kDeepMergers = "deepstack_merger_list.";
 constexpr std::string_view kPatches = "v.patch_embd.weight";
-constexpr std::string_view kLastNorm = "v.post_ln.weight";
 // GGUF files have them in f32.
 constexpr std::string_view kWidened[] = {kPatches, "v.position_embd.weight", "mm.patch_merger.weight"};
 
@@ -252,6 +251,14 @@ void TowerFile::name_projections(int32_t dim) {
   }
 }
 
+// Of a GGUF file's tensor.
+std::string name_here(std::string_view name, const VisionFamily& family) {
+  for (const HubName& row : family.file_names) {
+    if (const auto match = model::match_name(row.hub, name)) return model::fill_name(row.name, *match);
+  }
+  return std::string(name);
+}
+
 Result<std::vector<SafetensorsFile>> open_shards(const fs::path& folder) {
   std::vector<SafetensorsFile> shards;
   std::error_code ignored;
@@ -352,8 +359,7 @@ Result<std::unique_ptr<formats::ModelFile>> open_mmproj(const fs::path& path) {
   for (const TensorView& tensor : tower->file_->tensors()) {
     const bool is_sound = tensor.name.starts_with("a.") || tensor.name.starts_with("mm.a.");
     if (is_sound || std::ranges::find(family->ignored, tensor.name) != family->ignored.end()) continue;
-    const bool is_last_norm = tensor.name == family->file_norm;
-    CANDOR_TRY(tower->add(tensor, std::string(is_last_norm ? kLastNorm : tensor.name), *family));
+    CANDOR_TRY(tower->add(tensor, name_here(tensor.name, *family), *family));
   }
   CANDOR_ASSIGN(const int32_t dim, formats::require_int(*tower, "clip.vision.embedding_length", 1, 1 << 20));
   tower->name_projections(dim);

@@ -30,6 +30,7 @@ candor::Result<void> see(const candor::formats::ModelFile& file) {
   if (n_bytes > kMostBytes) return {};
   const candor::image::Image image{8, 8, std::vector<uint8_t>(3 * 8 * 8, 7)};
   CANDOR_ASSIGN(const candor::image::Prepared prepared, candor::image::prepare(image, spec.recipe));
+  CANDOR_CHECK(!vision::rows_of_tiles(spec, prepared).empty());
   CANDOR_ASSIGN(auto encoder, vision::Encoder::load(file, std::move(spec), std::move(backend)));
   vision::EncodedImage encoded;
   return encoder->encode(prepared.tiles.front(), encoded);

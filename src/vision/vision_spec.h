@@ -95,13 +95,16 @@ struct VisionSpec {
   // Rows that stand before the patches in the tower (a class token): zeros come in for them, and what comes out is
   // dropped. The table of positions has rows for them.
   int32_t n_lead_rows = 0;
-  RowLayersSpec entry{};  // [3 * P * P] to [D]
+  int32_t first_axis = 0;  // the position of the first row and column of patches; rows before them stand at 0
+  RowLayersSpec entry{};   // [3 * P * P] to [D]
   GridPositions positions{};
   model::ArchSpec tower{};  // blocks over the rows of one tile, all of which see one another
   Windows windows{};
   Regroup regroup{};
   Standard standard{};
-  RowLayersSpec projector{};    // to the width of the text model
+  RowLayersSpec projector{};  // to the width of the text model
+  // The tensor that stands behind each line of an image's rows; empty: they are those of its tiles, one after another.
+  std::string newline{};
   std::vector<DeepTap> taps{};  // ascending by block
   ResamplerSpec resampler{};    // behind the projector
   ImagePrompt prompt{};

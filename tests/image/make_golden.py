@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes what the tests of src/image compare with: resized.txt (Pillow's Image.resize), normalised.txt and prepared.txt
-(image processors of transformers 5), each result as the first half of a SHA-256. Prints how far the processors that
-resize with torchvision are from those that resize with Pillow. Needs numpy, torch, torchvision, transformers, and a pillow
-below 13, whose resize takes its passes in another order.
+"""Writes what the tests of src/image compare with: fitted.txt and canvases.txt (sizes of Llama 4 and LLaVA-NeXT), resized.txt (Pillow's Image.resize),
+normalised.txt and prepared.txt (image processors of transformers 5); of pixels and numbers the first half of a SHA-256.
+Prints how far the processors that resize with torchvision are from those that resize with Pillow. Needs numpy, torch,
+torchvision, transformers, and a pillow below 13, whose resize takes its passes in another order (but for sizes).
 
     python3 tests/image/make_golden.py"""
 import hashlib
@@ -213,7 +213,52 @@ def write_normalised():
     (FOLDER / "normalised.txt").write_text("\n".join(lines) + "\n")
 
 
+def write_fitted():
+    """For Llama 4: image's width, height, tile's side, most tiles, whether the largest canvas is wanted; tiles down and across,
+    height and width on them."""
+    import torch
+    from transformers.models.llama4 import image_processing_llama4 as llama
+    from transformers.image_utils import SizeDict
+    draw = np.random.default_rng(1)
+    lines = []
+    for i in range(300):
+        side, most, largest = int(draw.choice([336, 32, 448])), int(draw.choice([16, 4, 12, 1])), i % 4 == 0
+        width, height = (int(draw.integers(1, int(draw.choice([60, 700, 4000])))) for _ in range(2))
+        llama.find_supported_resolutions.cache_clear()
+        shapes = torch.tensor(llama.find_supported_resolutions(most, SizeDict(height=side, width=side)))
+        canvas = llama.get_best_fit((height, width), shapes, resize_to_max_canvas=largest)
+        limited = canvas if largest else [min(max(own, side), whole) for own, whole in zip((height, width), canvas)]
+        size = [max(int(n), 1) for n in llama.get_max_res_without_distortion((height, width), limited)]
+        lines.append(" ".join(map(str, [width, height, side, most, int(largest), *(int(n) // side for n in canvas), *size])))
+    (FOLDER / "fitted.txt").write_text("\n".join(lines) + "\n")
+
+
+def write_canvases():
+    """For LLaVA-NeXT and its usual canvases: image's width and height, canvas's height and width, the image's on it; top, left,
+    height and width of what is left of rows for patches of 14 pixels without the padding."""
+    import torch
+    from transformers.image_processing_utils import get_patch_output_size, select_best_resolution
+    from transformers.models.llava_next.modeling_llava_next import unpad_image
+    draw = np.random.default_rng(2)
+    lines = []
+    for _ in range(300):
+        width, height = (int(draw.integers(1, int(draw.choice([60, 700, 4000])))) for _ in range(2))
+        canvas = select_best_resolution((height, width), [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]])
+        if canvas is None:
+            continue
+        size = get_patch_output_size(np.zeros((3, height, width), np.uint8), canvas, "channels_first")
+        places = torch.stack(torch.meshgrid(torch.arange(canvas[0] // 14), torch.arange(canvas[1] // 14), indexing="ij"))
+        left = unpad_image(places, (height, width))
+        if left.numel() == 0:
+            continue
+        part = [*left[:, 0, 0].tolist(), *left.shape[1:]]
+        lines.append(" ".join(map(str, [width, height, *canvas, *size, *part])))
+    (FOLDER / "canvases.txt").write_text("\n".join(lines) + "\n")
+
+
 if __name__ == "__main__":
+    write_fitted()
+    write_canvases()
     assert int(PIL.__version__.split(".")[0]) < 13, "a Pillow below 13 is needed: the order of passes is another one there"
     write_resized()
     write_normalised()

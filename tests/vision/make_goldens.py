@@ -229,7 +229,7 @@ def qwen3_5(folder):
     return tf.Qwen3_5ForConditionalGeneration, ids["<|image_pad|>"], expand_qwen
 
 
-def with_own_vectors(model, parts=("vision_tower", "projector")):
+def with_own_vectors(model, parts=("vision_tower", "vision_model", "visual", "projector")):
     """Any numbers in vectors that the library begins with zeros or ones, and large ones in matrices: what an image shows
     must not vanish beside biases."""
     for name, parameter in model.named_parameters():
@@ -262,6 +262,35 @@ def llava(folder):
                      rescale_factor=1 / 255)
     (folder / "preprocessor_config.json").write_text(json.dumps(processor, indent=1) + "\n")
     return tf.LlavaForConditionalGeneration, ids["<image>"], lambda text, pixels: text.replace("<image>", "<image>" * 16)
+
+
+CANVASES = [[32, 64], [64, 32], [64, 64]]
+
+
+def llava_next(folder):
+    """Two by two tiles; the first and the last line of their rows is padding."""
+    ids = tokenizer(folder, ["<image>"], template("<image>"))
+    vision = dict(model_type="clip_vision_model", hidden_size=48, intermediate_size=80, num_hidden_layers=3,
+                  num_attention_heads=3, image_size=32, patch_size=8)
+    config = tf.LlavaNextConfig(text_config=dict(TEXT, model_type="mistral", vocab_size=296, sliding_window=None),
+                                vision_config=vision, image_token_index=ids["<image>"], image_grid_pinpoints=CANVASES,
+                                tie_word_embeddings=False)
+    model = tf.LlavaNextForConditionalGeneration(config)
+    with_own_vectors(model).to(torch.bfloat16).save_pretrained(folder)
+    processor = dict(image_processor_type="LlavaNextImageProcessor", size=dict(shortest_edge=32),
+                     crop_size=dict(height=32, width=32), image_grid_pinpoints=CANVASES, image_mean=CLIP_MEAN,
+                     image_std=CLIP_STD, resample=3, do_resize=True, do_center_crop=True, do_rescale=True,
+                     do_normalize=True, do_pad=True, do_convert_rgb=True, rescale_factor=1 / 255)
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor, indent=1) + "\n")
+    return tf.LlavaNextForConditionalGeneration, ids["<image>"], expand_llava_next
+
+
+def expand_llava_next(text, pixels):
+    processor = tf.LlavaNextProcessor.__new__(tf.LlavaNextProcessor)
+    processor.image_processor = type("Images", (), dict(image_grid_pinpoints=CANVASES))
+    processor.patch_size, processor.num_additional_image_tokens = 8, 0
+    height, width = (int(side) for side in pixels["image_sizes"][0])
+    return text.replace("<image>", "<image>" * processor._get_number_of_features(height, width, 32, 32))
 
 
 def internvl(folder):
@@ -468,13 +497,89 @@ def expand_gemma4(text, pixels):
     return text.replace("<|image|>", "<|image>" + "<|image|>" * n + "<image|>")
 
 
+def qwen2_vl(folder):
+    ids = qwen_tokens(folder)
+    text = dict(TEXT, vocab_size=292, rope_parameters=dict(rope_type="default", rope_theta=10000.0, mrope_section=[4, 2, 2]))
+    vision = dict(embed_dim=32, hidden_size=64, mlp_ratio=2, depth=3, num_heads=2, patch_size=8, spatial_merge_size=2,
+                  temporal_patch_size=2, in_channels=3)
+    config = tf.Qwen2VLConfig(text_config=text, vision_config=vision, image_token_id=ids["<|image_pad|>"],
+                              video_token_id=ids["<|video_pad|>"], vision_start_token_id=ids["<|vision_start|>"],
+                              vision_end_token_id=ids["<|vision_end|>"], tie_word_embeddings=False)
+    model = tf.Qwen2VLForConditionalGeneration(config)
+    with_own_vectors(model).to(torch.bfloat16).save_pretrained(folder)
+    qwen_processor(folder, 8, 64 * 64, 128 * 128)
+    return tf.Qwen2VLForConditionalGeneration, ids["<|image_pad|>"], expand_qwen
+
+
+def llama4(folder):
+    """Two by two tiles, partly black."""
+    specials = ["<|image_start|>", "<|image_end|>", "<|image|>", "<|patch|>", "<|tile_x_separator|>", "<|tile_y_separator|>"]
+    ids = tokenizer(folder, specials, template("<|image|>"))
+    text = dict(TEXT, vocab_size=296, num_hidden_layers=4, intermediate_size=32, intermediate_size_mlp=96, head_dim=16,
+                num_local_experts=4, num_experts_per_tok=1, interleave_moe_layer_step=2, attention_chunk_size=16,
+                floor_scale=16, attn_scale=0.3, rope_parameters=dict(rope_type="default", rope_theta=5e5))
+    vision = dict(hidden_size=32, intermediate_size=128, num_hidden_layers=3, num_attention_heads=2, image_size=32,
+                  patch_size=4, vision_output_dim=48, projector_input_dim=48, projector_output_dim=48)
+    config = tf.Llama4Config(text_config=text, vision_config=vision, image_token_index=ids["<|patch|>"],
+                             boi_token_index=ids["<|image_start|>"], eoi_token_index=ids["<|image_end|>"],
+                             tie_word_embeddings=False)
+    # transformers 5.24 asks the text model's output for it.
+    tf.modeling_outputs.MoeCausalLMOutputWithPast.image_outputs = None
+    model = tf.Llama4ForConditionalGeneration(config)
+    with_own_vectors(model).to(torch.bfloat16).save_pretrained(folder)
+    processor = dict(image_processor_type="Llama4ImageProcessorFast", size=dict(height=32, width=32), max_patches=4,
+                     resize_to_max_canvas=False, image_mean=[0.5] * 3, image_std=[0.5] * 3, resample=2, do_resize=True,
+                     do_rescale=True, do_normalize=True, do_convert_rgb=True, rescale_factor=1 / 255)
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor, indent=1) + "\n")
+    return tf.Llama4ForConditionalGeneration, ids["<|patch|>"], lambda text, pixels: expand_llama4(folder, text)
+
+
+class Llama4Tokens:
+    pass
+
+
+def llama4_grid(folder):
+    processor = tf.AutoImageProcessor.from_pretrained(folder)
+    found = processor([image()], return_tensors="pt")
+    return processor, found["pixel_values"], [int(n) for n in found["aspect_ratios"][0]]
+
+
+def expand_llama4(folder, text):
+    _, tiles, grid = llama4_grid(folder)
+    n_rows = (tiles.shape[-1] // 4 // 2) ** 2
+    return text.replace("<|image|>", tf.Llama4Processor._prompt_split_image(Llama4Tokens, grid, n_rows))
+
+
+def llama4_pixels(folder):
+    """As the library's processor, which knows torchvision alone, but resized by Pillow: a level more or less."""
+    from transformers.models.llama4.image_processing_llama4 import get_max_res_without_distortion
+    processor, found, (rows, cols) = llama4_grid(folder)
+    side = processor.size["height"]
+    size = (image().height, image().width)
+    canvas = (rows * side, cols * side)
+    limited = [min(max(length, side), most) for length, most in zip(size, canvas)]
+    height, width = get_max_res_without_distortion(size, limited)
+    whole = Image.new("RGB", canvas[::-1])
+    whole.paste(image().resize((width, height), Image.BILINEAR))
+    parts = [whole.crop((x * side, y * side, (x + 1) * side, (y + 1) * side)) for y in range(rows) for x in range(cols)]
+    if rows * cols > 1:
+        parts.append(image().resize((side, side), Image.BILINEAR))
+    tiles = torch.stack([torch.from_numpy(np.asarray(part).copy()).permute(2, 0, 1) for part in parts])
+    tiles = processor.rescale_and_normalize(tiles, True, 1 / 255, True, [0.5] * 3, [0.5] * 3)
+    assert tiles.shape == found.shape and (tiles - found).abs().max() < 2.1 / 127.5, (tiles.shape, found.shape)
+    return dict(pixel_values=tiles.float())
+
+
 MODELS = dict(smolvlm=smolvlm, idefics2=idefics2, gemma3=gemma3, gemma4=gemma4, gemma4_wide=gemma4_wide, llava=llava,
-              internvl=internvl, internvl_rms=internvl_rms, lfm2_vl=lfm2_vl, lfm2_vl_tiles=lfm2_vl_tiles, qwen3vl=qwen3vl,
-              qwen3vl_moe=qwen3vl_moe, qwen3_5=qwen3_5, qwen2_5_vl=qwen2_5_vl, pixtral=pixtral, mistral3=mistral3)
+              llava_next=llava_next, internvl=internvl, internvl_rms=internvl_rms, lfm2_vl=lfm2_vl, llama4=llama4,
+              lfm2_vl_tiles=lfm2_vl_tiles, qwen2_vl=qwen2_vl, qwen2_5_vl=qwen2_5_vl, qwen3vl=qwen3vl,
+              qwen3vl_moe=qwen3vl_moe, qwen3_5=qwen3_5, pixtral=pixtral, mistral3=mistral3)
 
 
 def features_of(model, pixels):
     found = model.get_image_features(**pixels)
+    if isinstance(model, tf.Llama4ForConditionalGeneration):
+        found = model.multi_modal_projector(found.last_hidden_state)
     deep = list(getattr(found, "deepstack_features", None) or [])
     while not torch.is_tensor(found):
         if isinstance(found, list):
@@ -539,14 +644,18 @@ def write_llava(folder, converter):
     writer.add_array("clip.vision.image_mean", CLIP_MEAN)
     writer.add_array("clip.vision.image_std", CLIP_STD)
     writer.add_bool("clip.use_gelu", False)
+    if folder.name == "llava_next":
+        writer.add_string("clip.vision.image_aspect_ratio", "anyres")
+        writer.add_string("clip.vision.mm_patch_merge_type", "spatial_unpad")
+        writer.add_array("clip.vision.image_grid_pinpoints", [side for pair in CANVASES for side in pair[::-1]])
     changes = (("model.", ""), ("vision_tower.", "v."), ("vision_model.", ""), ("multi_modal_projector.linear_1", "mm.0"),
                ("multi_modal_projector.linear_2", "mm.2"), ("encoder.layers", "blk"), ("embeddings.", ""), ("_proj", ""),
                ("self_attn.", "attn_"), ("layer_norm", "ln"), ("layernorm", "ln"), ("mlp.fc1", "ffn_down"),
                ("mlp.fc2", "ffn_up"), ("embedding", "embd"), ("layrnorm", "ln"))
     for name, tensor in safetensors.torch.load_file(folder / "model.safetensors").items():
-        if "vision_tower" not in name and "projector" not in name:
+        if not any(part in name for part in ("vision_tower", "projector", "image_newline")):
             continue
-        for old, new in changes:
+        for old, new in changes if "newline" not in name else [("model.", ""), ("image", "model.image")]:
             name = name.replace(old, new)
         if name.startswith(("v.post_ln.", f"v.blk.{n_blocks}.")):
             continue
@@ -572,6 +681,8 @@ def make(name, converter):
         model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
         if name.startswith("lfm2_vl"):
             pixels = lfm2_vl_pixels(folder)
+        elif name == "llama4":
+            pixels = llama4_pixels(folder)
         else:
             processor = tf.AutoImageProcessor.from_pretrained(folder, backend="pil")
             pixels = dict(processor([image()], return_tensors="pt"))
@@ -591,7 +702,7 @@ def make(name, converter):
             logits = model(**inputs).logits[0]
         if name == "mistral3":  # the class around the image processor gives it this side; published files have the tower's
             pixtral_processor(folder, 4, 32)
-        if name == "llava":
+        if name in ("llava", "llava_next"):
             write_llava(folder, converter)
         elif name not in ("lfm2_vl_tiles", "idefics2"):  # files of llama.cpp have other sizes; it knows no such projector
             convert(as_published(folder, pathlib.Path(scratch) / "published"), converter, folder / "mmproj.gguf")

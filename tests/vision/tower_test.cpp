@@ -36,6 +36,7 @@ vision::EncodedImage encode(const formats::ModelFile& file, const model::ArchSpe
     const auto done = (*encoder)->encode(tile, encoded);
     EXPECT_TRUE(done) << done.error().message;
   }
+  (*encoder)->finish(*prepared, encoded);
   return encoded;
 }
 
@@ -161,7 +162,7 @@ const OddSetting kOddSettings[] = {
     {"mistral3", "/vision_config/hidden_act", "\"quick_gelu\"", "hidden_act"},
     {"mistral3", "/vision_config/num_channels", "1", "num_channels"},
     {"mistral3", "/vision_config/num_attention_heads", "16", "expected a width that 4 divides"},
-    {"mistral3", "/vision_config/rope_parameters/rope_type", "\"default\"", "rope_type"},
+    {"mistral3", "/vision_config/rope_parameters/rope_type", "\"yarn\"", "rope_type"},
     {"mistral3", "/vision_config/rope_parameters/rope_theta", "0", "rope_theta"},
     {"mistral3", "/projector_hidden_act", "\"silu\"", "projector_hidden_act"},
     {"mistral3", "/spatial_merge_size", "0", "spatial_merge_size"},
@@ -171,6 +172,31 @@ const OddSetting kOddSettings[] = {
     {"mistral3", "/processor/size", "{\"longest_edge\": 2000}", "preprocessor_config"},
     {"mistral3", "/processor/resample", "2", "preprocessor_config"},
     {"mistral3", "/processor/image_processor_type", "\"CLIPImageProcessor\"", "preprocessor_config"},
+    {"llama4", "/vision_config/model_type", "\"pixtral\"", "model_type"},
+    {"llama4", "/vision_config/hidden_act", "\"silu\"", "hidden_act"},
+    {"llama4", "/vision_config/num_channels", "4", "num_channels"},
+    {"llama4", "/vision_config/multi_modal_projector_bias", "true", "multi_modal_projector_bias"},
+    {"llama4", "/vision_config/pixel_shuffle_ratio", "0.3", "pixel_shuffle_ratio"},
+    {"llama4", "/vision_config/rope_parameters/rope_type", "\"linear\"", "rope_type"},
+    {"llama4", "/processor/size", "{\"height\": 64, \"width\": 64}", "preprocessor_config"},
+    {"llama4", "/processor/size", "{\"height\": 32, \"width\": 64}", "size"},
+    {"llama4", "/processor/max_patches", "1000", "max_patches"},
+    {"llama4", "/processor/resample", "3", "preprocessor_config"},
+    {"llama4", "/processor/image_processor_type", "\"GotOcr2ImageProcessor\"", "preprocessor_config"},
+    {"llava_next", "/image_grid_pinpoints", "[[32, 32]]", "image_grid_pinpoints"},
+    {"llava_next", "/processor/image_grid_pinpoints", "[[32, 32]]", "image_grid_pinpoints"},
+    {"llava_next", "/processor/image_grid_pinpoints", "[[32, 33]]", "image_grid_pinpoints"},
+    {"llava_next", "/processor/image_grid_pinpoints", "[32]", "image_grid_pinpoints"},
+    {"llava_next", "/processor/crop_size", "{\"height\": 24, \"width\": 24}", "crop_size"},
+    {"llava_next", "/processor/size", "{\"shortest_edge\": 64}", "crop_size"},
+    {"llava_next", "/processor/image_processor_type", "\"CLIPImageProcessor\"", "preprocessor_config"},
+    {"qwen2_vl", "/vision_config/hidden_act", "\"relu\"", "hidden_act"},
+    {"qwen2_vl", "/vision_config/embed_dim", "0", "embed_dim"},
+    {"qwen2_vl", "/vision_config/mlp_ratio", "-1", "mlp_ratio"},
+    {"qwen2_vl", "/vision_config/mlp_ratio", "1e9", "mlp_ratio"},
+    {"qwen2_vl", "/vision_config/in_channels", "1", "in_channels"},
+    {"qwen2_vl", "/vision_config/temporal_patch_size", "3", "temporal_patch_size"},
+    {"qwen2_vl", "/vision_config/rope_parameters/rope_theta", "-2", "rope_theta"},
     {"pixtral", "/vision_feature_select_strategy", "\"default\"", "vision_feature_select_strategy"},
 };
 

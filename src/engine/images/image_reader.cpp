@@ -25,8 +25,7 @@ Result<SharedImage> ImageReader::read(std::string_view file, size_t number) cons
   if (!decoded) return of_image(number, decoded.error());
   auto prepared = image::prepare({decoded->width, decoded->height, decoded->rgb()}, vision_.spec.recipe);
   if (!prepared) return of_image(number, std::move(prepared).error());
-  std::vector<int32_t> rows;
-  for (const image::Tile& tile : prepared->tiles) rows.push_back(vision::rows_of(vision_.spec, tile));
+  std::vector<int32_t> rows = vision::rows_of_tiles(vision_.spec, *prepared);
   std::vector<vision::RowGrid> grids = vision::row_grids(vision_.spec, *prepared);
   auto stored =
       store_.add(std::make_shared<StoredImage>(digest, std::move(*prepared), std::move(grids), std::move(rows)));

@@ -136,6 +136,7 @@ Result<void> ImageStore::encode_tiles(StoredImage& image) {
     }
     CANDOR_TRY(encoder->encode(tile, image.encoded_));
   }
+  encoder->finish(image.prepared_, image.encoded_);
   return {};
 }
 

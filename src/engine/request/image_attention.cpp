@@ -19,10 +19,12 @@ ImageAttention::Tile tile_of(const vision::RowGrid& grid) {
 }
 
 // row: of the image.
-void add_share(const std::vector<vision::RowGrid>& grids, int32_t row, double share, ImageAttention& image) {
+void add_share(std::span<const vision::RowGrid> grids, int32_t row, double share, ImageAttention& image) {
   size_t at = 0;
   while (row >= grids[at].n_rows()) row -= grids[at++].n_rows();
-  image.tiles[at].shares[static_cast<size_t>(row / grids[at].n_each)] += static_cast<float>(share);
+  const int32_t patch = grids[at].patch_of(row);
+  if (patch < 0) return;
+  image.tiles[at].shares[static_cast<size_t>(patch)] += static_cast<float>(share);
   image.share += share;
 }
 
@@ -32,7 +34,7 @@ std::vector<ImageAttention> image_attention(const ActiveRequest& request, std::s
   std::vector<ImageAttention> images;
   if (shares.empty()) return images;
   for (const PlacedTile& placed : request.images) {
-    const std::vector<vision::RowGrid>& grids = placed.image->grids();
+    const std::span<const vision::RowGrid> grids = placed.image->grids();
     if (placed.first_row == 0) {
       const image::Size size = placed.image->prepared().original;
       images.push_back({.image_width = size.width, .image_height = size.height});

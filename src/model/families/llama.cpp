@@ -39,12 +39,14 @@ bool is_mixed(const ArchSpec& spec) {
   const auto has_window = [](const BlockSpec& block) { return block.attn.window_tokens > 0; };
   return std::ranges::any_of(spec.blocks, has_window) && !std::ranges::all_of(spec.blocks, has_window);
 }
-constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
-                                        "model.multi_modal_projector."};
+constexpr std::string_view kImages[] = {"vision_tower.",       "multi_modal_projector.",
+                                        "model.vision_tower.", "model.multi_modal_projector.",
+                                        "image_newline",       "model.image_newline"};
 constexpr std::string_view kVision[] = {"model.vision_model.", "model.connector."};
-constexpr HubOuter kMistralOuter[] = {{"mistral3", kImages, ""}, {"llava", kImages, ""}, {"idefics2", kVision, ""}};
+constexpr HubOuter kMistralOuter[] = {
+    {"mistral3", kImages, ""}, {"llava", kImages, ""}, {"llava_next", kImages, ""}, {"idefics2", kVision, ""}};
 constexpr HubOuter kLlamaOuter[] = {
-    {"idefics3", kVision, ""}, {"smolvlm", kVision, ""}, {"llava", kImages, ""}};
+    {"idefics3", kVision, ""}, {"smolvlm", kVision, ""}, {"llava", kImages, ""}, {"llava_next", kImages, ""}};
 constexpr HubForm kHub[] = {
     {.model_type = "llama",
      .architecture = "LlamaForCausalLM",

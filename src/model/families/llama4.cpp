@@ -167,7 +167,7 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
 
 constexpr std::string_view kImages[] = {"vision_model.", "multi_modal_projector.", "model.vision_model.",
                                         "model.multi_modal_projector."};
-constexpr HubOuter kOuter[] = {{"llama4", kImages, "images"}};
+constexpr HubOuter kOuter[] = {{"llama4", kImages, ""}};
 constexpr HubForm kHub[] = {{.model_type = "llama4_text",
                              .architecture = "Llama4ForCausalLM",
                              .activation = "silu",

@@ -53,9 +53,10 @@ void write_hub_prediction(const ArchSpec& spec, nlohmann::ordered_json& config) 
   config["num_nextn_predict_layers"] = spec.n_prediction_blocks;
 }
 constexpr HubRename kHubPredictionNames[] = {{"model.mtp_layers.*.", "model.layers.*."}};
-constexpr std::string_view kImages[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
-                                        "model.multi_modal_projector."};
-constexpr HubOuter kOuter[] = {{"internvl", kImages, ""}};
+constexpr std::string_view kImages[] = {"vision_tower.",       "multi_modal_projector.",
+                                        "model.vision_tower.", "model.multi_modal_projector.",
+                                        "image_newline",       "model.image_newline"};
+constexpr HubOuter kOuter[] = {{"internvl", kImages, ""}, {"llava_next", kImages, ""}};
 constexpr HubForm kHub[] = {
     {.model_type = "qwen2",
      .architecture = "Qwen2ForCausalLM",
@@ -72,7 +73,9 @@ constexpr HubForm kHub[] = {
 };
 
 constexpr std::string_view kVlImages[] = {"visual.", "model.visual."};
-constexpr HubOuter kVlOuter[] = {{.model_type = "qwen2_5_vl", .left_out = kVlImages, .media = "", .may_be_flat = true}};
+constexpr HubOuter kVlOuter[] = {
+    {.model_type = "qwen2_5_vl", .left_out = kVlImages, .media = "", .may_be_flat = true},
+    {.model_type = "qwen2_vl", .left_out = kVlImages, .media = "", .text_type = "qwen2_vl_text", .may_be_flat = true}};
 constexpr HubForm kVlHub[] = {{.model_type = "qwen2_5_vl_text",
                                .architecture = "Qwen2_5_VLTextModel",
                                .activation = "silu",

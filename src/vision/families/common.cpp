@@ -200,6 +200,10 @@ Result<void> rotate_by_grid(const GridRotation& how, model::ArchSpec& tower) {
   return {};
 }
 
+Result<double> read_rotary_base(const formats::ModelFile& file) {
+  return model::Hparams(file, "candor.vision").positive_or("rope_base", GridRotation{}.base);
+}
+
 Result<void> read_own_shape(const formats::ModelFile& file, PixelBounds usual, VisionSpec& spec) {
   constexpr int64_t kMostPatches = 1 << 14;  // so that activations take no more than some gigabytes
   const model::Hparams hparams(file, "clip.vision");
@@ -213,7 +217,8 @@ Result<void> read_own_shape(const formats::ModelFile& file, PixelBounds usual, V
   spec.max_patches = static_cast<int32_t>(std::min<int64_t>(most / patch_pixels, kMostPatches));
   spec.tower.max_positions = spec.max_patches;
   spec.regroup = {RegroupKind::kJoin, merge};
-  return rotate_by_grid({}, spec.tower);
+  CANDOR_ASSIGN(const double base, read_rotary_base(file));
+  return rotate_by_grid({.base = base}, spec.tower);
 }
 
 Result<int32_t> projection_width(const formats::ModelFile& file, std::string_view name) {
@@ -263,6 +268,44 @@ Result<void> hub_only(const json& object, const char* key, const json& known) {
   if (value == object.end() || value->is_null() || *value == known) return {};
   return fail(ErrorKind::kUnsupported,
               fmt::format("'config.json': \"{}\" is {}; supported: {}", key, value->dump(), known.dump()));
+}
+
+Result<double> hub_positive(const json& object, const char* key, double fallback) {
+  const auto value = object.find(key);
+  if (value == object.end() || value->is_null()) return fallback;
+  if (value->is_number() && value->get<double>() > 0.0) return value->get<double>();
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("'config.json': \"{}\" is {}, expected a number above 0", key, value->dump()));
+}
+
+Result<int32_t> hub_inverse(const json& object, const char* key) {
+  const json share = object.value(key, json(0.5));
+  for (const int32_t n : {1, 2, 4}) {
+    if (share.is_number() && share.get<double>() * n == 1.0) return n;
+  }
+  return fail(ErrorKind::kUnsupported,
+              fmt::format("'config.json': \"{}\" is {}; supported: 1, 0.5, 0.25", key, share.dump()));
+}
+
+Result<void> read_hub_rotation(const json& vision, formats::MetaList& metadata) {
+  const json rope = vision.value("rope_parameters", json());
+  const json own = rope.is_object() ? rope : json::object();
+  if (own.value("rope_type", json("axial")) != "default") CANDOR_TRY(hub_only(own, "rope_type", "axial"));
+  CANDOR_ASSIGN(const double usual, hub_positive(vision, "rope_theta", GridRotation{}.base));
+  CANDOR_ASSIGN(const double base, hub_positive(own, "rope_theta", usual));
+  metadata.add("candor.vision.rope_base", base);
+  return {};
+}
+
+Result<void> read_hub_pixel_bounds(const json& processor, PixelBounds usual, formats::MetaList& metadata) {
+  const json size = processor.value("size", json::object());
+  const bool is_old = processor.contains("min_pixels") || processor.contains("max_pixels");
+  const json& from = is_old ? processor : size;
+  CANDOR_ASSIGN(const int32_t least, hub_int(from, is_old ? "min_pixels" : "shortest_edge", usual.least, INT32_MAX));
+  CANDOR_ASSIGN(const int32_t most, hub_int(from, is_old ? "max_pixels" : "longest_edge", usual.most, INT32_MAX));
+  metadata.add(fmt::format("{}.image_min_pixels", kPrefix), static_cast<uint64_t>(least));
+  metadata.add(fmt::format("{}.image_max_pixels", kPrefix), static_cast<uint64_t>(most));
+  return {};
 }
 
 Result<void> add_pixels(const image::Recipe& recipe, formats::MetaList& metadata) {

@@ -31,6 +31,9 @@ struct GridRotation {
 // Refuses heads whose width 4 does not divide.
 Result<void> rotate_by_grid(const GridRotation& how, model::ArchSpec& tower);
 
+// The base of a tower's rotation; only folders say it.
+Result<double> read_rotary_base(const formats::ModelFile& file);
+
 // Of an image; smaller ones are made larger, larger ones smaller.
 struct PixelBounds {
   int32_t least;
@@ -132,6 +135,14 @@ Result<int32_t> hub_int(const nlohmann::json& object, const char* key, int32_t f
 Result<void> hub_only(const nlohmann::json& object, const char* key, const nlohmann::json& known);
 // How bytes become numbers. What mmproj files cannot say of it is refused.
 Result<void> add_pixels(const image::Recipe& recipe, formats::MetaList& metadata);
+// A number above 0.
+Result<double> hub_positive(const nlohmann::json& object, const char* key, double fallback);
+// A share of 1, 0.5 or 0.25, as the number of rows along a side that become one.
+Result<int32_t> hub_inverse(const nlohmann::json& object, const char* key);
+// For read_rotary_base(): "rope_theta", in "rope_parameters" or beside it. Refuses a "rope_type" that changes more.
+Result<void> read_hub_rotation(const nlohmann::json& vision, formats::MetaList& metadata);
+// Bounds of read_own_shape(), as Qwen's image processors have them.
+Result<void> read_hub_pixel_bounds(const nlohmann::json& processor, PixelBounds usual, formats::MetaList& metadata);
 // "vision_feature_layer", a number as Python counts: how many blocks give the features. More blocks of the checkpoint
 // are left out.
 Result<void> read_hub_feature_layer(const nlohmann::json& config, int32_t fallback, formats::MetaList& metadata);

@@ -160,12 +160,7 @@ Result<void> read_hub(const json& config, const json& processor, formats::MetaLi
   CANDOR_TRY(hub_only(config.at("vision_config"), "use_absolute_position_embeddings", true));
   CANDOR_TRY(read_norm_type(config.at("vision_config")));
   CANDOR_TRY(read_hub_tower(own, processor, "internvl", kDefaults, metadata));
-  const json ratio = config.value("downsample_ratio", json(0.5));
-  const double n = ratio.is_number() && ratio.get<double>() > 0.0 ? 1.0 / ratio.get<double>() : 0.0;
-  if (n != 1.0 && n != 2.0 && n != 4.0) {
-    return fail(ErrorKind::kUnsupported,
-                fmt::format("'config.json': \"downsample_ratio\" is {}; supported: 1, 0.5, 0.25", ratio.dump()));
-  }
+  CANDOR_ASSIGN(const int32_t n, hub_inverse(config, "downsample_ratio"));
   metadata.add("clip.vision.projector.scale_factor", static_cast<uint64_t>(n));
   return read_processor(processor, metadata);
 }

@@ -43,12 +43,12 @@ constexpr std::array kNames = {
     HubName{"mm.2.weight", "linear_2.weight"},
     HubName{"mm.2.bias", "linear_2.bias"},
 };
+constexpr HubName kFileNames[] = {{"v.post_ln.weight", "mm.input_norm.weight"}};
 // llama.cpp's files repeat what the text model has for the token [IMG_BREAK].
 constexpr std::string_view kIgnored[] = {"v.token_embd.img_break"};
 constexpr const char* kMerger = "mm.patch_merger.weight";
 constexpr TowerDefaults kDefaults = {1024, 4096, 24, 16, 1024, 16, 1e-5, kActs};
 constexpr int32_t kMostPatches = 1 << 14;
-constexpr double kUsualBase = 10000.0;
 
 // A row of the grid ends in [IMG_BREAK], the last one in [IMG_END].
 std::string expand(const image::Prepared& prepared, std::string_view row, std::span<const int32_t> rows_of_tiles) {
@@ -115,7 +115,7 @@ Result<VisionSpec> read(const formats::ModelFile& file) {
   CANDOR_ASSIGN(const backend::GateKind gate, read_gate(file));
   CANDOR_ASSIGN(VisionSpec spec, read_tower(file, gate));
   CANDOR_ASSIGN(const int32_t merge, model::Hparams(file, "clip.vision").int_or("spatial_merge_size", 1, {1, 16}));
-  CANDOR_ASSIGN(const double base, model::Hparams(file, "candor.vision").positive_or("rope_base", kUsualBase));
+  CANDOR_ASSIGN(const double base, read_rotary_base(file));
   spec.family = "pixtral";
   for (model::BlockSpec& block : spec.tower.blocks) {
     block.norm.kind = backend::NormKind::kRms;
@@ -149,23 +149,6 @@ Result<void> read_processor(const json& processor, int32_t merge, formats::MetaL
   return add_pixels(recipe, metadata);
 }
 
-// A number above 0 that stands in one of the objects; the fallback where neither has it.
-Result<double> positive_in(const json& object, const json& otherwise, const char* key, double fallback) {
-  const json value = object.value(key, otherwise.value(key, json(fallback)));
-  if (value.is_number() && value.get<double>() > 0.0) return value.get<double>();
-  return fail(ErrorKind::kInvalidInput,
-              fmt::format("'config.json': \"{}\" is {}, expected a number above 0", key, value.dump()));
-}
-
-Result<void> read_rotation(const json& vision, formats::MetaList& metadata) {
-  const json rope = vision.value("rope_parameters", json());
-  const json own = rope.is_object() ? rope : json::object();
-  CANDOR_TRY(hub_only(own, "rope_type", "axial"));
-  CANDOR_ASSIGN(const double base, positive_in(own, vision, "rope_theta", kUsualBase));
-  metadata.add("candor.vision.rope_base", base);
-  return {};
-}
-
 Result<void> read_hub(const json& config, const json& processor, formats::MetaList& metadata) {
   const bool is_mistral = config.at("model_type") == "mistral3";
   const json& vision = config.at("vision_config");
@@ -173,7 +156,7 @@ Result<void> read_hub(const json& config, const json& processor, formats::MetaLi
   CANDOR_TRY(read_hub_tower(config, processor, "pixtral", kDefaults, metadata));
   CANDOR_TRY(hub_only(vision, "num_channels", 3));
   CANDOR_TRY(hub_only(config, "projector_hidden_act", "gelu"));
-  CANDOR_TRY(read_rotation(vision, metadata));
+  CANDOR_TRY(read_hub_rotation(vision, metadata));
   if (!is_mistral && config.value("vision_feature_select_strategy", json("default")) != "full") {
     return fail(ErrorKind::kUnsupported,
                 "'config.json': \"vision_feature_select_strategy\" is not \"full\": without a class token it drops a "
@@ -183,8 +166,7 @@ Result<void> read_hub(const json& config, const json& processor, formats::MetaLi
   CANDOR_ASSIGN(const int32_t merge, hub_int(config, "spatial_merge_size", is_mistral ? 2 : 1, 16));
   metadata.add("clip.vision.spatial_merge_size", static_cast<uint64_t>(merge));
   const json text = config.value("text_config", json());
-  CANDOR_ASSIGN(const double epsilon,
-                positive_in(text.is_object() ? text : json::object(), json::object(), "rms_norm_eps", 1e-5));
+  CANDOR_ASSIGN(const double epsilon, hub_positive(text.is_object() ? text : json::object(), "rms_norm_eps", 1e-5));
   metadata.add("candor.vision.projector_epsilon", epsilon);
   return read_processor(processor, merge, metadata);
 }
@@ -202,7 +184,7 @@ VisionFamily pixtral_family() {
           .ignored = kIgnored,
           .read_hub = read_hub,
           .has_halves = true,
-          .file_norm = "mm.input_norm.weight"};
+          .file_names = kFileNames};
 }
 
 }  // namespace candor::vision

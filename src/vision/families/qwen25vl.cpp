@@ -94,18 +94,15 @@ Result<void> read_hub(const json& config, const json& processor, formats::MetaLi
                             {.n_blocks = "depth", .n_heads = "num_heads", .image_size = nullptr}));
   const json& vision = config.at("vision_config");
   metadata.add("clip.vision.image_size", uint64_t{40} * std::get<uint64_t>(*metadata.find("clip.vision.patch_size")));
-  const auto add = [&](const json& object, const char* name, const char* key, int32_t fallback) -> Result<void> {
-    CANDOR_ASSIGN(const int32_t value, hub_int(object, key, fallback, INT32_MAX));
-    metadata.add(fmt::format("clip.vision.{}", name), static_cast<uint64_t>(value));
+  const auto add = [&](const char* key, int32_t fallback) -> Result<void> {
+    CANDOR_ASSIGN(const int32_t value, hub_int(vision, key, fallback, INT32_MAX));
+    metadata.add(fmt::format("clip.vision.{}", key), static_cast<uint64_t>(value));
     return {};
   };
-  CANDOR_TRY(add(vision, "spatial_merge_size", "spatial_merge_size", 2));
-  CANDOR_TRY(add(vision, "window_size", "window_size", kUsualWindow));
-  const json size = processor.value("size", json::object());
-  const bool is_old = processor.contains("min_pixels") || processor.contains("max_pixels");
-  CANDOR_TRY(
-      add(is_old ? processor : size, "image_min_pixels", is_old ? "min_pixels" : "shortest_edge", kPixels.least));
-  CANDOR_TRY(add(is_old ? processor : size, "image_max_pixels", is_old ? "max_pixels" : "longest_edge", kPixels.most));
+  CANDOR_TRY(add("spatial_merge_size", 2));
+  CANDOR_TRY(add("window_size", kUsualWindow));
+  CANDOR_TRY(read_hub_rotation(vision, metadata));
+  CANDOR_TRY(read_hub_pixel_bounds(processor, kPixels, metadata));
   std::vector<int64_t> whole;
   for (const json& index : vision.value("fullatt_block_indexes", json({7, 15, 23, 31}))) {
     if (index.is_number_unsigned()) whole.push_back(static_cast<int64_t>(index.get<uint64_t>() & 0xFFFFFF));

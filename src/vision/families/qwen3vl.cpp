@@ -113,11 +113,8 @@ Result<void> read_hub(const json& config, const json& processor, formats::MetaLi
   metadata.add("clip.vision.image_size", side * number("clip.vision.patch_size"));
   CANDOR_ASSIGN(const int32_t merge, hub_int(vision, "spatial_merge_size", 2, 16));
   metadata.add("clip.vision.spatial_merge_size", static_cast<uint64_t>(merge));
-  const json size = processor.value("size", json::object());
-  CANDOR_ASSIGN(const int32_t least, hub_int(size, "shortest_edge", kPixels.least, INT32_MAX));
-  CANDOR_ASSIGN(const int32_t most, hub_int(size, "longest_edge", kPixels.most, INT32_MAX));
-  metadata.add("clip.vision.image_min_pixels", static_cast<uint64_t>(least));
-  metadata.add("clip.vision.image_max_pixels", static_cast<uint64_t>(most));
+  CANDOR_TRY(read_hub_rotation(vision, metadata));
+  CANDOR_TRY(read_hub_pixel_bounds(processor, kPixels, metadata));
   std::vector<bool> flags(number("clip.vision.block_count"));
   for (const json& index : vision.value("deepstack_visual_indexes", json::array())) {
     const bool is_block = index.is_number_unsigned() && index.get<uint64_t>() < flags.size();
