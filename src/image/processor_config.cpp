@@ -307,6 +307,7 @@ constexpr Processor kProcessors[] = {
     {"Siglip", Filter::kBicubic, kHalves, kHalves, read_siglip, {}},
     {"Gemma3", Filter::kBilinear, kHalves, kHalves, read_gemma, kScanKeys},
     {"Gemma4", Filter::kBicubic, kZeros, kOnes, read_gemma4, kBudgetKeys, false},
+    {"Gemma4Unified", Filter::kBicubic, kZeros, kOnes, read_gemma4, kBudgetKeys, false},
     {"Idefics2", Filter::kBilinear, kHalves, kHalves, read_idefics2, kSplitKeys},
     {"Idefics3", Filter::kLanczos3, kHalves, kHalves, read_idefics, kTileKeys},
     {"SmolVLM", Filter::kLanczos3, kHalves, kHalves, read_idefics, kTileKeys},

@@ -40,7 +40,7 @@ TEST(processor_config, a_processor_config_holds_the_image_processor_inside) {
 TEST(processor_config, processors_and_keys_that_are_not_known_are_refused_by_name) {
   EXPECT_EQ(message_of(R"({"image_processor_type": "ViTImageProcessor"})"),
             "'preprocessor_config.json' names the image processor 'ViTImageProcessor'; known are CLIP, Llava, Siglip, "
-            "Gemma3, Gemma4, "
+            "Gemma3, Gemma4, Gemma4Unified, "
             "Idefics2, Idefics3, SmolVLM, Qwen2VL, Pixtral, Lfm2Vl, GotOcr2, LlavaNext, Llama4 (each with "
             "...ImageProcessor)");
   EXPECT_TRUE(message_of("{}").starts_with("'preprocessor_config.json' names no image processor; known are"));

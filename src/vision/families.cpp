@@ -10,9 +10,10 @@
 namespace candor::vision {
 
 std::span<const VisionFamily> families() {
-  static const std::array kFamilies = {idefics2_family(), idefics3_family(), gemma3_family(),   gemma4_family(),
-                                       llava_family(),    internvl_family(), lfm2_vl_family(),  pixtral_family(),
-                                       llama4_family(),   qwen2vl_family(),  qwen25vl_family(), qwen3vl_family()};
+  static const std::array kFamilies = {idefics2_family(),       idefics3_family(), gemma3_family(),   gemma4_family(),
+                                       gemma4_unified_family(), llava_family(),    internvl_family(), lfm2_vl_family(),
+                                       pixtral_family(),        llama4_family(),   qwen2vl_family(),  qwen25vl_family(),
+                                       qwen3vl_family()};
   return kFamilies;
 }
 

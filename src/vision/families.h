@@ -39,7 +39,8 @@ struct VisionFamily {
   bool has_frames = false;
   // A checkpoint's rotary pairs are the two halves of a head, an mmproj file's stand side by side.
   bool has_halves = false;
-  bool has_channels_last = false;  // a checkpoint's patches are [y, x, channel], and their matrix is no convolution's
+  bool has_channels_last = false;    // a checkpoint's patches are [y, x, channel], and their matrix is no convolution's
+  bool has_positions_first = false;  // a checkpoint's tables of positions by axis are [positions, 2, D]
   // Of mmproj files: names (behind) that are others here.
   std::span<const HubName> file_names = {};
   // What is folded into other tensors. quick_gelu: where the file says neither "clip.use_gelu" nor "clip.use_silu".
@@ -56,6 +57,7 @@ VisionFamily idefics2_family();
 VisionFamily idefics3_family();
 VisionFamily gemma3_family();
 VisionFamily gemma4_family();
+VisionFamily gemma4_unified_family();
 VisionFamily llava_family();
 VisionFamily internvl_family();
 VisionFamily qwen25vl_family();

@@ -33,8 +33,10 @@ using nlohmann::json;
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 constexpr std::string_view kDeepMergers = "deepstack_merger_list.";
 constexpr std::string_view kPatches = "v.patch_embd.weight";
+constexpr std::string_view kPixelNorm = "v.patch_norm.1.";
+constexpr std::string_view kPositionTable = "v.position_embd.weight";
 // GGUF files have them in f32.
-constexpr std::string_view kWidened[] = {kPatches, "v.position_embd.weight", "mm.patch_merger.weight"};
+constexpr std::string_view kWidened[] = {kPatches, kPositionTable, "mm.patch_merger.weight"};
 
 // The tensors of a GGUF file or of a folder's shards, as the tower has them.
 class TowerFile final : public formats::ModelFile {
@@ -85,6 +87,7 @@ class TowerFile final : public formats::ModelFile {
   TensorView widened(const TensorView& tensor);
   TensorView channels_first(const TensorView& tensor);
   Result<TensorView> paired(TensorView tensor);
+  TensorView axes_first(const TensorView& tensor);
   TensorView made(const TensorView& like, Shape shape, std::vector<float> values);
 
   std::deque<std::string> names_;
@@ -162,13 +165,13 @@ void TowerFile::join_frames() {
   std::erase_if(tensors_, [](const TensorView& tensor) { return tensor.name == kSecond; });
 }
 
-// [D, y * x * 3] to [D, 3 * y * x].
+// [.., y * x * 3] to [.., 3 * y * x].
 TensorView TowerFile::channels_first(const TensorView& tensor) {
   constexpr size_t kChannels = 3;
   std::vector<float> there(static_cast<size_t>(tensor.shape.n_elements()));
-  decode_rows(tensor, there.data());
+  decode_elements(tensor.dtype, tensor.data, tensor.shape.n_elements(), there.data());
   std::vector<float> here(there.size());
-  const auto n_cols = static_cast<size_t>(tensor.shape[1]);
+  const auto n_cols = static_cast<size_t>(tensor.shape[tensor.shape.n_dims - 1]);
   const size_t n_pixels = n_cols / kChannels;
   for (size_t row = 0; row < there.size(); row += n_cols) {
     for (size_t i = 0; i < n_pixels * kChannels; ++i) {
@@ -201,6 +204,24 @@ Result<TensorView> TowerFile::paired(TensorView tensor) {
   return tensor;
 }
 
+// [positions, axes, D] to [axes, positions, D].
+TensorView TowerFile::axes_first(const TensorView& tensor) {
+  std::vector<float> there(static_cast<size_t>(tensor.shape.n_elements()));
+  decode_elements(tensor.dtype, tensor.data, tensor.shape.n_elements(), there.data());
+  const auto n_positions = static_cast<size_t>(tensor.shape[0]);
+  const auto n_axes = static_cast<size_t>(tensor.shape[1]);
+  const auto dim = static_cast<size_t>(tensor.shape[2]);
+  std::vector<float> here;
+  here.reserve(there.size());
+  for (size_t axis = 0; axis < n_axes; ++axis) {
+    for (size_t i = 0; i < n_positions; ++i) {
+      const auto row = there.begin() + static_cast<std::ptrdiff_t>((i * n_axes + axis) * dim);
+      here.insert(here.end(), row, row + static_cast<std::ptrdiff_t>(dim));
+    }
+  }
+  return made(tensor, {3, {tensor.shape[1], tensor.shape[0], tensor.shape[2]}}, std::move(here));
+}
+
 Result<void> TowerFile::fold(const VisionFamily& family) {
   Folds folds = family.folds;
   if (folds.quick_gelu) {
@@ -225,8 +246,12 @@ Result<void> TowerFile::add(TensorView tensor, std::string name, const VisionFam
   }
   tensor.shape = without_outer_ones(tensor.shape);
   if (tensor.name == family.transposed && tensor.shape.n_dims == 2) tensor = transposed(tensor);
-  if (is_of_folder && family.has_channels_last && tensor.name == kPatches && tensor.shape.n_dims == 2) {
+  const bool is_by_pixel = tensor.name.starts_with(kPixelNorm) || (tensor.name == kPatches && tensor.shape.n_dims == 2);
+  if (is_of_folder && family.has_channels_last && is_by_pixel && tensor.shape.n_dims >= 1) {
     tensor = channels_first(tensor);
+  }
+  if (is_of_folder && family.has_positions_first && tensor.name == kPositionTable && tensor.shape.n_dims == 3) {
+    tensor = axes_first(tensor);
   }
   if (is_of_folder && tensor.name == family.gains_less_one) tensor = plus_one(tensor);
   const bool is_rotated = tensor.name.ends_with(".attn_q.weight") || tensor.name.ends_with(".attn_k.weight");

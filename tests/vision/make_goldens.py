@@ -483,17 +483,35 @@ def gemma4_of(folder, text, vision):
     return model
 
 
-def gemma4_saved(folder, model):
+def gemma4_saved(folder, model, processor_type="Gemma4ImageProcessor"):
     model.to(torch.bfloat16).save_pretrained(folder)
-    processor = dict(image_processor_type="Gemma4ImageProcessor", patch_size=4, max_soft_tokens=70, pooling_kernel_size=3,
+    processor = dict(image_processor_type=processor_type, patch_size=4, max_soft_tokens=70, pooling_kernel_size=3,
                      image_mean=[0.0] * 3, image_std=[1.0] * 3, resample=3, do_resize=True, do_rescale=True,
                      do_normalize=False, do_convert_rgb=True, image_seq_length=70, rescale_factor=1 / 255)
     (folder / "preprocessor_config.json").write_text(json.dumps(processor, indent=1) + "\n")
-    return tf.Gemma4ForConditionalGeneration, model.config.image_token_id, expand_gemma4
+    return type(model), model.config.image_token_id, expand_gemma4
+
+
+def gemma4_unified(folder):
+    """No tower: patches of 12 x 12 pixels become rows at once."""
+    ids = tokenizer(folder, ["<|image>", "<|image|>", "<image|>"], template("<|image|>"))
+    rope = {"sliding_attention": dict(rope_type="default", rope_theta=1e4),
+            "full_attention": dict(rope_type="proportional", rope_theta=1e6, partial_rotary_factor=0.25)}
+    text = dict(TEXT, vocab_size=296, num_hidden_layers=3, head_dim=16, global_head_dim=32, sliding_window=24,
+                layer_types=["sliding_attention", "sliding_attention", "full_attention"], final_logit_softcapping=30.0,
+                rope_parameters=rope, tie_word_embeddings=True)
+    vision = dict(patch_size=4, pooling_kernel_size=3, mm_embed_dim=48, mm_posemb_size=32, output_proj_dims=48)
+    config = tf.Gemma4UnifiedConfig(text_config=text, vision_config=vision, audio_config=dict(audio_embed_dim=32),
+                                    boi_token_id=ids["<|image>"], eoi_token_id=ids["<image|>"],
+                                    image_token_id=ids["<|image|>"], video_token_id=301, audio_token_id=302,
+                                    boa_token_id=303, tie_word_embeddings=True)
+    model = with_own_vectors(tf.Gemma4UnifiedForConditionalGeneration(config), ("embed_vision",))
+    return gemma4_saved(folder, model, "Gemma4UnifiedImageProcessor")
 
 
 def expand_gemma4(text, pixels):
-    n = int((pixels["image_position_ids"] >= 0).all(-1).sum()) // 9
+    n_patches = int((pixels["image_position_ids"] >= 0).all(-1).sum())
+    n = n_patches if pixels["pixel_values"].shape[-1] > 3 * 4 * 4 else n_patches // 9
     return text.replace("<|image|>", "<|image>" + "<|image|>" * n + "<image|>")
 
 
@@ -570,7 +588,29 @@ def llama4_pixels(folder):
     return dict(pixel_values=tiles.float())
 
 
-MODELS = dict(smolvlm=smolvlm, idefics2=idefics2, gemma3=gemma3, gemma4=gemma4, gemma4_wide=gemma4_wide, llava=llava,
+def gemma4_unified_pixels(folder):
+    """As the library's processor, which knows torchvision alone, but resized by Pillow: a level more or less."""
+    found = tf.AutoImageProcessor.from_pretrained(folder)([image()], return_tensors="pt")
+    cols, rows = (found["image_position_ids"][0].max(dim=0).values + 1).tolist()
+    side = int((found["pixel_values"].shape[-1] // 3) ** 0.5)
+    numbers = torch.from_numpy(np.asarray(image().resize((cols * side, rows * side), Image.BICUBIC)).astype(np.float32)) / 255
+    pixels = found["pixel_values"].clone()
+    cut = numbers.reshape(rows, side, cols, side, 3).permute(0, 2, 1, 3, 4)
+    pixels[0, :rows * cols] = cut.reshape(rows * cols, -1)
+    assert (pixels - found["pixel_values"]).abs().max() < 2.1 / 255
+    return dict(pixel_values=pixels, image_position_ids=found["image_position_ids"])
+
+
+def masks_of_generate(model, ids, row_token):
+    """forward() lets an image's rows see one another in every block, generate() in those with a window alone: as the other
+    models of the family."""
+    empty = torch.zeros(*ids.shape, model.config.text_config.hidden_size)
+    return model.create_masks_for_generate(model.config, empty, None, None, torch.arange(ids.shape[1])[None],
+                                           mm_token_type_ids=(ids == row_token).int())
+
+
+MODELS = dict(smolvlm=smolvlm, idefics2=idefics2, gemma3=gemma3, gemma4=gemma4, gemma4_wide=gemma4_wide, gemma4_unified=gemma4_unified,
+              llava=llava,
               llava_next=llava_next, internvl=internvl, internvl_rms=internvl_rms, lfm2_vl=lfm2_vl, llama4=llama4,
               lfm2_vl_tiles=lfm2_vl_tiles, qwen2_vl=qwen2_vl, qwen2_5_vl=qwen2_5_vl, qwen3vl=qwen3vl,
               qwen3vl_moe=qwen3vl_moe, qwen3_5=qwen3_5, pixtral=pixtral, mistral3=mistral3)
@@ -683,6 +723,8 @@ def make(name, converter):
             pixels = lfm2_vl_pixels(folder)
         elif name == "llama4":
             pixels = llama4_pixels(folder)
+        elif name == "gemma4_unified":
+            pixels = gemma4_unified_pixels(folder)
         else:
             processor = tf.AutoImageProcessor.from_pretrained(folder, backend="pil")
             pixels = dict(processor([image()], return_tensors="pt"))
@@ -697,6 +739,8 @@ def make(name, converter):
             inputs = dict(input_ids=ids, **pixels)
             if "qwen" in name or "gemma4" in name:
                 inputs["mm_token_type_ids"] = (ids == row_token).int()
+            if name == "gemma4_unified":
+                inputs["attention_mask"] = masks_of_generate(model, ids, row_token)
             if name == "gemma3":
                 inputs["token_type_ids"] = (ids == row_token).int()
             logits = model(**inputs).logits[0]

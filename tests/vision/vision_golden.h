@@ -16,10 +16,10 @@
 
 namespace candor::testing {
 
-inline constexpr const char* kVisionGoldens[] = {"smolvlm",  "gemma3",       "gemma4",   "gemma4_wide",   "llava",
-                                                 "internvl", "internvl_rms", "lfm2_vl",  "lfm2_vl_tiles", "qwen3vl",
-                                                 "qwen3_5",  "qwen2_5_vl",   "pixtral",  "mistral3",      "qwen3vl_moe",
-                                                 "idefics2", "llama4",       "qwen2_vl", "llava_next"};
+inline constexpr const char* kVisionGoldens[] = {
+    "smolvlm",     "gemma3",        "gemma4",  "gemma4_wide", "llava",      "internvl",      "internvl_rms",
+    "lfm2_vl",     "lfm2_vl_tiles", "qwen3vl", "qwen3_5",     "qwen2_5_vl", "pixtral",       "mistral3",
+    "qwen3vl_moe", "idefics2",      "llama4",  "qwen2_vl",    "llava_next", "gemma4_unified"};
 
 inline std::filesystem::path vision_golden(const std::string& name) {
   return goldens().parent_path() / "vision_goldens" / name;

@@ -125,6 +125,22 @@ std::vector<bool> windows_of(const HubConfig& config, uint64_t n_layers) {
   return flags;
 }
 
+// The models without a tower, whose text has a class of its own.
+bool has_unified_class(const HubConfig& config) {
+  const json* type = config.stated("model_type");
+  return type != nullptr && *type == "gemma4_unified_text";
+}
+
+Result<void> read_hub_images(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
+  const json* bidirectional = config.find("use_bidirectional_attention");
+  const bool is_usual = has_unified_class(config) && !config.is_stated("use_bidirectional_attention");
+  const bool sees_images = is_usual || (bidirectional != nullptr && *bidirectional == "vision");
+  metadata.add(fmt::format("{}.{}", prefix, kSeesImages), sees_images);
+  CANDOR_ASSIGN(const auto padding, count_in(config, "pad_token_id"));
+  if (padding) metadata.add(fmt::format("{}.{}", prefix, kImageToken), *padding);
+  return {};
+}
+
 Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats::MetaList& metadata) {
   const auto add = [&](const char* suffix, formats::MetaValue value) {
     metadata.add(fmt::format("{}.{}", prefix, suffix), std::move(value));
@@ -134,11 +150,10 @@ Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats:
     const bool is_off = value == nullptr || *value == false || *value == "vision";
     if (!is_off) return unsupported(key, *value, "models without it");
   }
-  const json* bidirectional = config.find("use_bidirectional_attention");
-  add(kSeesImages, bidirectional != nullptr && *bidirectional == "vision");
-  CANDOR_ASSIGN(const auto padding, count_in(config, "pad_token_id"));
-  if (padding) add(kImageToken, *padding);
+  const bool is_unified = has_unified_class(config);
+  CANDOR_TRY(read_hub_images(config, prefix, metadata));
   for (const KeyName& row : kCounts) {
+    if (is_unified && config.stated(row.hub) == nullptr) continue;  // its class has not the others' defaults
     CANDOR_ASSIGN(const std::optional<uint64_t> count, count_in(config, row.hub));
     if (count) add(row.key, *count);
   }
@@ -222,10 +237,10 @@ void write_hub(const ArchSpec& spec, nlohmann::ordered_json& config) {
   config["top_k_experts"] = first.moe.n_used;
 }
 
-constexpr std::string_view kImages[] = {"model.vision_tower.", "model.embed_vision.", "model.audio_tower.",
-                                        "model.embed_audio."};
+constexpr std::string_view kImages[] = {"model.vision_tower.", "model.vision_embedder.", "model.embed_vision.",
+                                        "model.audio_tower.", "model.embed_audio."};
 constexpr HubOuter kOuter[] = {{"gemma4", kImages, "audio"},
-                               {"gemma4_unified", kImages, "images, audio", "gemma4_unified_text"}};
+                               {"gemma4_unified", kImages, "audio", "gemma4_unified_text"}};
 constexpr HubForm kHub[] = {{.model_type = "gemma4_text",
                              .architecture = "Gemma4ForCausalLM",
                              .activation = "gelu_new",

@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/rounded_math.h"
+#include "image/processor_config.h"
 #include "model/families/tensor_lists.h"
 #include "model/hparams.h"
 
@@ -56,6 +58,8 @@ constexpr const char* kUseSilu = "clip.use_silu";
 constexpr int32_t kMostSide = 16384;       // of a tile and of a patch, in pixels
 constexpr int32_t kMostPatches = 1 << 14;  // of a tile
 
+}  // namespace
+
 Result<void> read_pixels(const formats::ModelFile& file, image::Recipe& recipe) {
   const auto read = [&](const char* key, std::array<double, 3>& to) -> Result<void> {
     const std::string name = fmt::format("{}.{}", kPrefix, key);
@@ -77,8 +81,6 @@ Result<void> read_pixels(const formats::ModelFile& file, image::Recipe& recipe) 
   }
   return {};
 }
-
-}  // namespace
 
 model::Family tower_family(bool has_final_norm) {
   const std::span<const TensorName> all = kTensors;
@@ -118,6 +120,46 @@ std::string repeated(std::string_view text, int32_t n) {
 
 std::string expand_one_tile(const image::Prepared&, std::string_view row, std::span<const int32_t> rows_of_tiles) {
   return repeated(row, rows_of_tiles.front());
+}
+
+std::string expand_gemma4(const image::Prepared&, std::string_view row, std::span<const int32_t> rows_of_tiles) {
+  return "<|image>" + repeated(row, rows_of_tiles.front()) + "<image|>";
+}
+
+Result<int32_t> read_token_budget(const formats::ModelFile& file) {
+  return model::Hparams(file, "candor.vision").int_or("max_tokens", 280, {1, 1120});
+}
+
+Result<GridPositions> read_axis_positions(const formats::ModelFile& file) {
+  constexpr std::string_view kTable = "v.position_embd.weight";
+  constexpr int64_t kMost = 1 << 16;
+  const TensorView* table = file.find(kTable);
+  if (table != nullptr && table->shape.n_dims == 3 && table->shape[1] >= 1 && table->shape[1] <= kMost) {
+    return GridPositions{kTable, static_cast<int32_t>(table->shape[1]), PositionKind::kByAxis};
+  }
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("tensor \"{}\" {}; expected two tables of at most {} positions", kTable,
+                          table == nullptr ? "is missing" : "has shape " + to_string(table->shape), kMost));
+}
+
+Result<void> read_hub_token_budget(const json& processor, int32_t pool, formats::MetaList& metadata) {
+  const auto patch = static_cast<int32_t>(std::get<uint64_t>(*metadata.find("clip.vision.patch_size")));
+  CANDOR_ASSIGN(image::Recipe recipe, image::recipe_of(processor.dump(), {.patch = patch, .merge = pool}));
+  const auto* budget = std::get_if<image::TokenBudget>(&recipe.layout);
+  if (budget == nullptr || recipe.filter != image::Filter::kBicubic) {
+    return fail(
+        ErrorKind::kUnsupported,
+        fmt::format("'preprocessor_config.json' describes \"{}\"; supported: what Gemma 4's processors make by a "
+                    "bicubic filter",
+                    image::describe(recipe)));
+  }
+  metadata.add("candor.vision.max_tokens", static_cast<uint64_t>(budget->max_tokens));
+  if (!recipe.normalisation.does_normalise) {
+    recipe.normalisation.does_normalise = true;
+    recipe.normalisation.mean = {0.0, 0.0, 0.0};
+    recipe.normalisation.deviation = {1.0, 1.0, 1.0};
+  }
+  return add_pixels(recipe, metadata);
 }
 
 void add_class_row(VisionSpec& spec) {

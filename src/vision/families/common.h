@@ -56,6 +56,17 @@ std::string repeated(std::string_view text, int32_t n);
 std::string expand_one_tile(const image::Prepared& prepared, std::string_view row,
                             std::span<const int32_t> rows_of_tiles);
 
+// What Gemma 4's models share. An image's rows between two tokens; how many tokens a folder allows it, 280 where the
+// file does not say it; the tables of positions by axis.
+std::string expand_gemma4(const image::Prepared& prepared, std::string_view row,
+                          std::span<const int32_t> rows_of_tiles);
+Result<int32_t> read_token_budget(const formats::ModelFile& file);
+Result<GridPositions> read_axis_positions(const formats::ModelFile& file);
+// Of a folder: the budget, and how bytes become numbers. pool: patches that become one token, along a side.
+Result<void> read_hub_token_budget(const nlohmann::json& processor, int32_t pool, formats::MetaList& metadata);
+// How bytes become numbers, by "clip.vision.image_mean" and "image_std".
+Result<void> read_pixels(const formats::ModelFile& file, image::Recipe& recipe);
+
 // The rows of a projector's last matrix.
 Result<int32_t> projection_width(const formats::ModelFile& file, std::string_view tensor);
 

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/rounded_math.h"
-#include "image/processor_config.h"
 #include "model/hparams.h"
 #include "vision/families/common.h"
 
@@ -78,18 +77,12 @@ constexpr std::array kNames = {
 };
 constexpr TowerDefaults kDefaults = {768, 3072, 16, 12, 0, 16, 1e-6, kTanhGelu};
 constexpr int32_t kUsualPool = 3;
-constexpr int32_t kUsualTokens = 280;
-constexpr int32_t kMostTokens = 1120;
 constexpr int32_t kMostPatches = 1 << 14;
 constexpr int32_t kMostPositions = 1 << 16;
 constexpr double kUsualBase = 100.0;
 constexpr const char* kOwnPrefix = "candor.vision";  // of folders alone
 constexpr const char* kIsBounded = "candor.vision.is_bounded";
 constexpr const char* kIsStandard = "candor.vision.is_standardised";
-
-std::string expand(const image::Prepared&, std::string_view row, std::span<const int32_t> rows_of_tiles) {
-  return "<|image>" + repeated(row, rows_of_tiles.front()) + "<image|>";
-}
 
 Result<int32_t> length_of(const formats::ModelFile& file, const char* name, int32_t dim) {
   const TensorView* tensor = file.find(name);
@@ -205,16 +198,15 @@ Result<void> read_standard(const formats::ModelFile& file, VisionSpec& spec) {
 
 Result<void> read_layout(const formats::ModelFile& file, VisionSpec& spec) {
   const Hparams hparams(file, "clip.vision");
-  const Hparams own(file, kOwnPrefix);
   CANDOR_ASSIGN(const int32_t n, hparams.int_or("projector.scale_factor", kUsualPool, {1, 16}));
-  CANDOR_ASSIGN(const int32_t n_tokens, own.int_or("max_tokens", kUsualTokens, {1, kMostTokens}));
-  CANDOR_ASSIGN(const int32_t n_positions, length_of(file, "v.position_embd.weight", 1));
-  CANDOR_TRY(check_stated(file, "position_embedding_size", n_positions));
-  if (n_tokens * n * n > kMostPatches || n_positions > kMostPositions) {
+  CANDOR_ASSIGN(const int32_t n_tokens, read_token_budget(file));
+  CANDOR_ASSIGN(spec.positions, read_axis_positions(file));
+  CANDOR_TRY(check_stated(file, "position_embedding_size", spec.positions.side));
+  if (n_tokens * n * n > kMostPatches) {
     return fail(ErrorKind::kUnsupported,
-                fmt::format("images of {} tokens, each of {} x {} patches, and {} positions: expected at most {} "
-                            "patches and {} positions",
-                            n_tokens, n, n, n_positions, kMostPatches, kMostPositions));
+                fmt::format("images of {} tokens, each of {} x {} patches: expected at most {} "
+                            "patches",
+                            n_tokens, n, n, kMostPatches));
   }
   spec.recipe.layout = image::TokenBudget{n_tokens, n};
   spec.recipe.filter = image::Filter::kBicubic;
@@ -223,7 +215,6 @@ Result<void> read_layout(const formats::ModelFile& file, VisionSpec& spec) {
     spec.recipe.normalisation.deviation[i] /= 2;
     spec.recipe.normalisation.mean[i] += spec.recipe.normalisation.deviation[i];
   }
-  spec.positions = {"v.position_embd.weight", n_positions, PositionKind::kByAxis};
   spec.max_patches = spec.tower.max_positions = n_tokens * n * n;
   spec.regroup = {RegroupKind::kAverage, n};
   return {};
@@ -250,7 +241,7 @@ Result<VisionSpec> read(const formats::ModelFile& file) {
   spec.projector.n_in = spec.tower.dim;
   spec.projector.layers = {{.kind = RowLayerKind::kNorm, .norm = spec.tower.blocks.front().norm},
                            {.weight = "mm.input_projection.weight", .n_out = width}};
-  spec.prompt = {.mark = "<|image|>", .row_tokens = kRowTokens, .expand = expand, .is_seen_whole = true};
+  spec.prompt = {.mark = "<|image|>", .row_tokens = kRowTokens, .expand = expand_gemma4, .is_seen_whole = true};
   return spec;
 }
 
@@ -290,26 +281,6 @@ Result<void> read_rotation(const json& vision, formats::MetaList& metadata) {
   return {};
 }
 
-Result<void> read_processor(const json& processor, int32_t pool, formats::MetaList& metadata) {
-  const auto patch = static_cast<int32_t>(std::get<uint64_t>(*metadata.find("clip.vision.patch_size")));
-  CANDOR_ASSIGN(image::Recipe recipe, image::recipe_of(processor.dump(), {.patch = patch, .merge = pool}));
-  const auto* budget = std::get_if<image::TokenBudget>(&recipe.layout);
-  if (budget == nullptr || recipe.filter != image::Filter::kBicubic) {
-    return fail(
-        ErrorKind::kUnsupported,
-        fmt::format("'preprocessor_config.json' describes \"{}\"; supported: what Gemma4ImageProcessor makes by a "
-                    "bicubic filter",
-                    image::describe(recipe)));
-  }
-  metadata.add("candor.vision.max_tokens", static_cast<uint64_t>(budget->max_tokens));
-  if (!recipe.normalisation.does_normalise) {
-    recipe.normalisation.does_normalise = true;
-    recipe.normalisation.mean = {0.0, 0.0, 0.0};
-    recipe.normalisation.deviation = {1.0, 1.0, 1.0};
-  }
-  return add_pixels(recipe, metadata);
-}
-
 Result<void> read_hub(const json& config, const json& processor, formats::MetaList& metadata) {
   CANDOR_TRY(
       read_hub_tower(with_usual_names(config), processor, "gemma4v", kDefaults, metadata, {.image_size = nullptr}));
@@ -328,7 +299,7 @@ Result<void> read_hub(const json& config, const json& processor, formats::MetaLi
   CANDOR_TRY(read_flag(vision, "use_clipped_linears", kIsBounded, metadata));
   CANDOR_TRY(read_flag(vision, "standardize", kIsStandard, metadata));
   CANDOR_TRY(read_rotation(vision, metadata));
-  return read_processor(processor, pool, metadata);
+  return read_hub_token_budget(processor, pool, metadata);
 }
 
 }  // namespace
