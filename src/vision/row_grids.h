@@ -1,6 +1,6 @@
 #pragma once
-// Rows that stand in a grid, as an image's patches do: tables of positions brought to the grid's size, and neighbouring
-// rows made one. Pure; any thread.
+// Rows that stand in a grid, as an image's patches do: neighbouring rows made one, and the order of those of several
+// tiles. Pure; any thread.
 
 #include <cstdint>
 #include <span>
@@ -11,16 +11,9 @@
 
 namespace candor::vision {
 
-// table: [side * side, dim], stretched to [rows * cols, dim]. In f32: the four rows by ascending place, each times the
-// product of its two shares.
-std::vector<float> stretch(std::span<const float> table, int32_t side, int32_t rows, int32_t cols, int32_t dim);
-
 // Rows in a grid, [rows * cols, dim], as Regroup says. Sums of kAverage: row by row of the n x n, in f32, times 1 /
 // n^2.
 std::vector<float> regroup(const Regroup& how, std::span<const float> grid, int32_t rows, int32_t cols, int32_t dim);
-
-// table: [side * side, dim] of GridPositions; in the size of a tile, [rows * cols, dim].
-std::vector<float> resize_positions(std::span<const float> table, int32_t side, int32_t rows, int32_t cols);
 
 // Of an image on a canvas (image::CanvasTiles), whose tiles have side * side rows each: which of the tiles' rows, tile
 // after tile, the image's rows are. First those of the whole image; then those of the other tiles as one grid, line by
