@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "candor/explanation.h"
+#include "candor/explanation.h"  // IWYU pragma: export
 #include "candor/ids.h"
 #include "candor/request.h"
 #include "candor/result.h"

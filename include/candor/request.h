@@ -28,9 +28,10 @@ inline constexpr std::int32_t kMaxBeams = 64;
 inline constexpr std::int64_t kMaxExplainedRows = 4096;  // of a beam search
 inline constexpr std::int32_t kMaxPriority = 1000;
 inline constexpr std::size_t kMaxKeyBytes = 256;
-inline constexpr std::size_t kMaxPromptRowFloats = std::size_t{1} << 28;  // of Request::rows: 1 GiB
-inline constexpr std::size_t kMaxImages = 64;                             // of a request
-inline constexpr std::size_t kMaxTokenRules = 1024;                       // logit biases, bans, allowed ids, bad words
+inline constexpr std::size_t kMaxPromptRowFloats = std::size_t{1} << 28;    // of Request::rows: 1 GiB
+inline constexpr std::size_t kMaxImages = 64;                               // of a request
+inline constexpr std::int64_t kMaxAttentionShares = std::int64_t{1} << 20;  // of an answer: rows of images x tokens
+inline constexpr std::size_t kMaxTokenRules = 1024;  // logit biases, bans, allowed ids, bad words
 inline constexpr std::size_t kMaxBadWordBytes = 256;
 
 // Added to the logit of a token, or of every token of a text, before anything else; `ban` takes them out.

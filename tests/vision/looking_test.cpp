@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -224,6 +225,43 @@ TEST_P(Looking, prompt_logprobs_are_those_of_the_answer) {
 
 INSTANTIATE_TEST_SUITE_P(all, Looking, ::testing::ValuesIn(kVisionGoldens),
                          [](const auto& one) { return std::string(one.param); });
+
+// So that no answer grows without bound.
+TEST(LongLooking, ends_where_the_shares_are_too_many) {
+  const auto engine = open("smolvlm", [](EngineOptions& o) { o.speculation = Speculation::kOff; });
+  ASSERT_NE(engine, nullptr);
+  Request request = looking_request("smolvlm", 3);
+  request.n = 60;
+  request.sampling.max_tokens = 90;
+  int64_t n_shown = 0, n_hidden = 0;
+  const auto done = engine->generate(request, [&](const TokenEvent& event) {
+    if (event.explanation && event.choice == 7) ++(event.explanation->images.empty() ? n_hidden : n_shown);
+  });
+  ASSERT_TRUE(done) << done.error().message;
+  const int64_t n_rows = done->summary.usage.image_tokens * request.n;
+  EXPECT_EQ(n_shown, std::min<int64_t>(90, kMaxAttentionShares / n_rows));
+  EXPECT_EQ(n_shown + n_hidden, 90);
+  const bool is_said = std::ranges::any_of(done->summary.warnings, [](const std::string& warning) {
+    return warning.starts_with("attention is told of the first");
+  });
+  EXPECT_EQ(is_said, n_hidden > 0);
+}
+
+// Beside an answer that shows where it looks, one that does not.
+TEST(LongLooking, is_told_to_nobody_else) {
+  const auto engine = open("smolvlm", [](EngineOptions& o) { o.speculation = Speculation::kOff; });
+  ASSERT_NE(engine, nullptr);
+  Request looking = looking_request("smolvlm", 1), other = looking;
+  other.sampling.attention = false;
+  std::vector<std::future<Shown>> together;
+  for (int i = 0; i < 6; ++i) {
+    together.push_back(
+        std::async(std::launch::async, [&, i] { return looks_of(*engine, i % 2 == 0 ? looking : other); }));
+  }
+  for (size_t i = 0; i < together.size(); ++i) {
+    for (const std::vector<ImageAttention>& images : together[i].get()) EXPECT_EQ(images.empty(), i % 2 == 1) << i;
+  }
+}
 
 }  // namespace
 }  // namespace candor::testing

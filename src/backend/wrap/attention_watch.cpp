@@ -98,6 +98,11 @@ void WatchedAttention::read_keys(const AttnSpec& spec, const AttnTerm& term, con
   }
 }
 
+void AttentionWatch::look_at(std::span<const int32_t> rows) {
+  wanted_.assign(rows.begin(), rows.end());
+  ops_.rows().clear();
+}
+
 std::vector<double> AttentionWatch::shares(int32_t row) {
   std::vector<LookedRow>& rows = ops_.rows();
   const auto looked = std::ranges::find(rows, row, &LookedRow::row);

@@ -54,8 +54,8 @@ class AttentionWatch final : public ForwardingBackend {
   explicit AttentionWatch(std::unique_ptr<Backend> inner_backend)
       : ForwardingBackend(std::move(inner_backend)), ops_(inner()) {}
 
-  // Rows of the next step that begins, and of no other.
-  void look_at(std::span<const int32_t> rows) { wanted_.assign(rows.begin(), rows.end()); }
+  // Rows of the next step that begins, and of no other. What was seen before is forgotten.
+  void look_at(std::span<const int32_t> rows);
   // Of a row of that step: shares of the positions that it sees, [0, its own]; empty where it was not looked at.
   std::vector<double> shares(int32_t row);
 

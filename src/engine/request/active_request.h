@@ -50,7 +50,7 @@ struct ChoiceRules {
   bool ignore_eos = false;
   bool may_speculate = true;
   bool explains = false;
-  bool looks = false;  // explanations show attention
+  int64_t n_looks = 0;  // tokens of each choice whose explanations show attention
   int32_t n_prompt_logprobs = -1;
   Pooling pooling = Pooling::kNone;        // kMean, kLast or kFirst: which rows
   Pooling asked_pooling = Pooling::kNone;  // as the request says it

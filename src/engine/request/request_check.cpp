@@ -241,12 +241,21 @@ Result<void> check_attention(const Request& request, bool has_images, const Requ
   return unsupported("attention", "attention is not known where several ranks compute the model: use one");
 }
 
+// Every share is kept until somebody has read it. Behind the limit nothing is shown, which is said.
+void limit_attention(const Request& request, const RequestLimits& limits, ActiveRequest& active) {
+  const int64_t n_rows = active.summary.usage.image_tokens * (request.beams ? request.beams->width : request.n);
+  active.rules.n_looks = std::max<int64_t>(1, kMaxAttentionShares / n_rows);
+  const int64_t room = limits.n_ctx - active.summary.usage.prompt_tokens;
+  if (request.sampling.max_tokens.value_or(room) <= active.rules.n_looks) return;
+  active.summary.warnings.push_back("attention is told of the first " + std::to_string(active.rules.n_looks) +
+                                    " tokens: the images have " + std::to_string(n_rows) + " rows");
+}
+
 // What is not known of images yet, or has no meaning with them, is refused.
 Result<void> add_images(const Request& request, std::vector<PlacedTile> images, const RequestLimits& limits,
                         ActiveRequest& active) {
   CANDOR_TRY(check_attention(request, !images.empty(), limits));
   if (images.empty()) return {};
-  active.rules.looks = request.sampling.attention;
   if (request.on_context_full == OnContextFull::kCrop) {
     return unsupported("on_context_full", "on_context_full is crop, expected stop: an image is not cropped");
   }
@@ -266,6 +275,7 @@ Result<void> add_images(const Request& request, std::vector<PlacedTile> images, 
     active.summary.usage.image_tokens += tile.rows.n_rows;
   }
   active.images = std::move(images);
+  if (request.sampling.attention) limit_attention(request, limits, active);
   return {};
 }
 

@@ -153,7 +153,9 @@ void StepLoop::watch_attention(const sched::StepPlan& plan) {
   if (loaded_.attention == nullptr) return;
   looking_rows_.clear();
   for (const sched::PlannedSlice& slice : plan.slices) {
-    if (slice.n_out == 0 || !requests_.of(slice.sequence->id).rules.looks) continue;
+    const ActiveRequest& request = requests_.of(slice.sequence->id);
+    const int64_t n_made = slice.sequence->n_tokens() - request.summary.usage.prompt_tokens;
+    if (slice.n_out == 0 || n_made >= request.rules.n_looks) continue;
     const auto first = plan.out_rows.begin() + slice.out_row;
     looking_rows_.insert(looking_rows_.end(), first, first + slice.n_out);
   }
