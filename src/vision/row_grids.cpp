@@ -1,9 +1,7 @@
 #include "vision/row_grids.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
-#include <utility>
 
 #include "image/geometry.h"
 

@@ -85,13 +85,18 @@ inline ChatPrompt long_talk(const std::string& name, int32_t n_images) {
   return chat;
 }
 
-using Change = std::function<void(EngineOptions&)>;
-inline std::unique_ptr<Engine> open(const std::string& name, const Change& change = {}) {
+inline EngineOptions options_of(const std::string& name) {
   EngineOptions options;
   options.model_path = vision_golden(name);
   options.n_ctx = 512;
   options.n_threads = 2;
   options.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
+  return options;
+}
+
+using Change = std::function<void(EngineOptions&)>;
+inline std::unique_ptr<Engine> open(const std::string& name, const Change& change = {}) {
+  EngineOptions options = options_of(name);
   if (change) change(options);
   auto engine = Engine::open(options);
   EXPECT_TRUE(engine) << engine.error().message;
