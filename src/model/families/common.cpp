@@ -180,6 +180,7 @@ Result<void> read_hub_sections(const HubConfig& config, std::string_view prefix,
   if (!sections.is_array() || numbers.size() != 3) {
     return config.bad("rope_parameters", config.rope(), "three whole numbers as \"mrope_section\"");
   }
+  numbers.push_back(0);  // GGUF files have a place for a fourth axis
   metadata.add(std::string(prefix) + ".rope.dimension_sections", formats::MetaArray(std::move(numbers)));
   return {};
 }

@@ -72,10 +72,11 @@ struct KeyName {
   const char* key;
   const char* hub;
 };
+constexpr std::string_view kExpertsUsed = "expert_used_count";
 constexpr KeyName kCounts[] = {
     {"attention.shared_kv_layers", "num_kv_shared_layers"},
     {"embedding_length_per_layer_input", "hidden_size_per_layer_input"},
-    {"expert_used_count", "top_k_experts"},
+    {kExpertsUsed.data(), "top_k_experts"},
 };
 
 Error unsupported(const char* key, const json& value, std::string_view supported) {
@@ -153,7 +154,10 @@ Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats:
   const bool is_unified = has_unified_class(config);
   CANDOR_TRY(read_hub_images(config, prefix, metadata));
   for (const KeyName& row : kCounts) {
-    if (is_unified && config.stated(row.hub) == nullptr) continue;  // its class has not the others' defaults
+    if (is_unified && config.stated(row.hub) == nullptr) {  // its class has not the others' defaults
+      if (row.key != kExpertsUsed) add(row.key, uint64_t{0});
+      continue;
+    }
     CANDOR_ASSIGN(const std::optional<uint64_t> count, count_in(config, row.hub));
     if (count) add(row.key, *count);
   }
@@ -180,7 +184,9 @@ Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats:
   add("attention.sliding_window_pattern", formats::MetaArray(is_windowed));
   if (head_dim) {
     for (const char* key : {"attention.key_length", "attention.value_length"}) add(key, global_dim.value_or(*head_dim));
-    for (const char* key : {"attention.key_length_swa", "attention.value_length_swa"}) add(key, *head_dim);
+    for (const char* key : {"attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa"}) {
+      add(key, *head_dim);
+    }
   }
   if (kv_heads && global_heads) {
     std::vector<int64_t> heads;
