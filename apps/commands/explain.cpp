@@ -109,7 +109,7 @@ void add_explain(CLI::App& app, Action& action) {
   add_images(*command, options->images);
   add_choice(*command, "--level", options->level, {"brief", "full"}, "brief: one line a token");
   command->add_flag("--attention", options->inside.attention,
-                    "the positions that each head looks at most, by the reference; of images, their patches");
+                    "where each head looks, by the reference; in images, which patches");
   command->add_flag("--layers", options->inside.layers, "the likeliest token behind each layer, by the reference");
   command->add_flag("--operations", options->operations,
                     "every operation of the last step: what it reads, writes and weighs");

@@ -101,6 +101,7 @@ constexpr const char* kRareGroup = "More options";
 constexpr const char* kRareOptions[] = {"mmproj",
                                         "ranks",
                                         "operations",
+                                        "level",
                                         "receipt",
                                         "receipt-key",
                                         "restart",

@@ -54,11 +54,11 @@ TowerCost cost_of(const VisionSpec& spec, double weight_bytes, const image::Prep
     const double n_patches = static_cast<double>(tile.rows) * tile.cols;
     const double n_rows = rows_of(spec, tile);
     cost.n_patches += n_patches;
-    cost.n_rows += n_rows;
     cost.work.matrix_flops += 2 * (by_patch * (spec.n_lead_rows + n_patches) + by_row * n_rows);
     cost.work.attention_flops += pair_flops * pairs_of(spec, tile);
     cost.work.read_bytes += weight_bytes;
   }
+  for (const int32_t n : rows_of_tiles(spec, prepared)) cost.n_rows += n;
   return cost;
 }
 

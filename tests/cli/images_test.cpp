@@ -47,7 +47,7 @@ TEST(estimate_images, count_rows_patches_and_operations) {
     EXPECT_EQ(seen["rows"], expected_of(name).at("n_rows")) << name;
     EXPECT_EQ(with["prompt"].get<double>(), 20 + seen["rows"].get<double>()) << name;
     EXPECT_GE(seen["patches"], seen["rows"]) << name;
-    EXPECT_GT(seen["encode_attention_flops"].get<double>(), 0) << name;
+    EXPECT_EQ(seen["encode_attention_flops"].get<double>() > 0, std::string(name) != "gemma4_unified") << name;
     EXPECT_DOUBLE_EQ(seen["encode_flops"].get<double>(),
                      seen["encode_matrix_flops"].get<double>() + seen["encode_attention_flops"].get<double>());
     EXPECT_DOUBLE_EQ(seen["encode_read_bytes"].get<double>(),

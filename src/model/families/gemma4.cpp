@@ -101,6 +101,9 @@ constexpr const char* kSharesProjection = "attention.values_are_keys";
 constexpr const char* kSeesImages = "attention.sees_images";  // whole, in blocks with a window
 constexpr const char* kImageToken = "image_layer_token";
 
+constexpr const char* kWindowedWidths[] = {"attention.key_length_swa", "attention.value_length_swa",
+                                           "rope.dimension_count_swa"};
+
 // Of the class in the `transformers` library, where config.json says nothing.
 constexpr uint64_t kGlobalHeadDim = 512;
 
@@ -184,9 +187,7 @@ Result<void> read_hub(const HubConfig& config, std::string_view prefix, formats:
   add("attention.sliding_window_pattern", formats::MetaArray(is_windowed));
   if (head_dim) {
     for (const char* key : {"attention.key_length", "attention.value_length"}) add(key, global_dim.value_or(*head_dim));
-    for (const char* key : {"attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa"}) {
-      add(key, *head_dim);
-    }
+    for (const char* key : kWindowedWidths) add(key, *head_dim);
   }
   if (kv_heads && global_heads) {
     std::vector<int64_t> heads;
