@@ -145,6 +145,19 @@ Result<Layout> read_idefics(const Keys& keys, const TowerSides&) {
   return Layout(layout);
 }
 
+// What the tower has too, or nothing.
+Result<int64_t> patch_of(const Keys& keys, const char* key, const TowerSides& tower) {
+  CANDOR_ASSIGN(const int64_t patch, keys.integer(key, 16, kMostSide));
+  if (patch == tower.patch) return patch;
+  return keys.unsupported(key, fmt::format("the vision tower has patches of {}", tower.patch));
+}
+
+Result<int64_t> merge_of(const Keys& keys, const char* key, const TowerSides& tower) {
+  CANDOR_ASSIGN(const int64_t merge, keys.integer(key, 2, kMostMerge));
+  if (merge == tower.merge) return merge;
+  return keys.unsupported(key, fmt::format("{}, but the vision tower merges {}", merge, tower.merge));
+}
+
 Result<Layout> read_qwen(const Keys& keys, const TowerSides& tower) {
   constexpr int64_t kMostNamed = int64_t{1} << 40;
   CANDOR_TRY(refuse_flag(keys, "do_center_crop"));
@@ -162,10 +175,7 @@ Result<Layout> read_qwen(const Keys& keys, const TowerSides& tower) {
   }
   CANDOR_ASSIGN(layout.min_pixels, keys.integer("min_pixels", layout.min_pixels, kMostNamed));
   CANDOR_ASSIGN(layout.max_pixels, keys.integer("max_pixels", layout.max_pixels, kMostNamed));
-  CANDOR_ASSIGN(const int64_t merge, keys.integer("merge_size", 2, kMostMerge));
-  if (merge != tower.merge) {
-    return keys.unsupported("merge_size", fmt::format("{}, but the vision tower merges {}", merge, tower.merge));
-  }
+  CANDOR_ASSIGN(const int64_t merge, merge_of(keys, "merge_size", tower));
   layout.merge = static_cast<int32_t>(merge);
   return Layout(layout);
 }
@@ -199,14 +209,8 @@ Result<Layout> read_lfm(const Keys& keys, const TowerSides& tower) {
   CANDOR_TRY(refuse_flag(keys, "do_center_crop"));
   const SmartTiles usual;
   SmartTiles layout;
-  CANDOR_ASSIGN(const int64_t patch, keys.integer("encoder_patch_size", 16, kMostSide));
-  if (patch != tower.patch) {
-    return keys.unsupported("encoder_patch_size", fmt::format("the vision tower has patches of {}", tower.patch));
-  }
-  CANDOR_ASSIGN(const int64_t merge, keys.integer("downsample_factor", 2, kMostMerge));
-  if (merge != tower.merge) {
-    return keys.unsupported("downsample_factor", fmt::format("{}, but the vision tower merges {}", merge, tower.merge));
-  }
+  CANDOR_ASSIGN(const int64_t patch, patch_of(keys, "encoder_patch_size", tower));
+  CANDOR_ASSIGN(const int64_t merge, merge_of(keys, "downsample_factor", tower));
   layout.whole.merge = static_cast<int32_t>(merge);
   CANDOR_ASSIGN(const int64_t least, keys.integer("min_image_tokens", 64, kMostTokens));
   CANDOR_ASSIGN(const int64_t most, keys.integer("max_image_tokens", 256, kMostTokens));
@@ -233,10 +237,7 @@ Result<Layout> read_lfm(const Keys& keys, const TowerSides& tower) {
 Result<Layout> read_gemma4(const Keys& keys, const TowerSides& tower) {
   constexpr int64_t kBudgets[] = {70, 140, 280, 560, 1120};
   CANDOR_TRY(refuse_flag(keys, "do_center_crop"));
-  CANDOR_ASSIGN(const int64_t patch, keys.integer("patch_size", 16, kMostSide));
-  if (patch != tower.patch) {
-    return keys.unsupported("patch_size", fmt::format("the vision tower has patches of {}", tower.patch));
-  }
+  CANDOR_TRY(patch_of(keys, "patch_size", tower));
   CANDOR_ASSIGN(const int64_t merge, keys.integer("pooling_kernel_size", 3, kMostMerge));
   if (merge != tower.merge) {
     return keys.unsupported("pooling_kernel_size", fmt::format("{}, but the vision tower's is {}", merge, tower.merge));
