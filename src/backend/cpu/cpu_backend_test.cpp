@@ -241,7 +241,7 @@ TEST(arena, slots_do_not_overlap_and_start_aligned) {
   layout.max_out_rows = 2;
   auto arena = cpu::Arena::make(layout);
   ASSERT_TRUE(arena);
-  EXPECT_EQ(cpu::Arena::n_bytes(layout), 768u + 256u + 4096u);
+  EXPECT_EQ(ArenaPlaces::n_bytes(layout), 768u + 256u + 4096u);
   const Activation slots[] = {{0, 5, 33}, {1, 5, 7}, {2, 2, 512}};
   for (int i = 0; i < 3; ++i) {
     float* data = arena->data(slots[i]);

@@ -3,8 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include "base/checked.h"
@@ -16,63 +14,13 @@ namespace {
 
 static_assert(kernels::kPageTokens == kBlockTokens);
 
-kernels::KvFormat format_of(KvType type) {
-  switch (type) {
-    case KvType::kF32:
-      return kernels::KvFormat::kF32;
-    case KvType::kQ8_0:
-      return kernels::KvFormat::kQ8;
-    case KvType::kBf16:
-      break;
-  }
-  return kernels::KvFormat::kBf16;
-}
-
-// As kv_pool_block_bytes() says.
-std::optional<size_t> block_bytes_of(const KvLayout& layout) {
-  const auto n_planes = static_cast<size_t>(layout.n_planes());
-  const size_t first = n_planes * kernels::kv_page_bytes(layout.heads_of(0).head_dim, format_of(layout.type));
-  size_t total = 0;
-  for (int32_t layer = 0; layer < layout.n_layers; ++layer) {
-    const KvHeads heads = layout.heads_of(layer);
-    const size_t head = n_planes * kernels::kv_page_bytes(heads.head_dim, format_of(layout.type));
-    const auto bytes = checked_mul(static_cast<size_t>(heads.n_kv_heads), head);
-    if (!bytes || *bytes > SIZE_MAX / 2 - total) return std::nullopt;
-    total += *bytes;
-  }
-  return total / first % 2 == 0 ? total + first : total;
-}
-
-bool is_empty(const KvLayout& layout) {
-  if (layout.n_layers < 1) return true;
-  for (int32_t layer = 0; layer < layout.n_layers; ++layer) {
-    const KvHeads heads = layout.heads_of(layer);
-    if (heads.n_kv_heads < 1 || heads.head_dim < 1) return true;
-  }
-  return false;
-}
-
-std::string shape_text(const KvLayout& layout) {
-  return std::to_string(layout.n_layers) + " layers x " + std::to_string(layout.n_kv_heads) + " heads x " +
-         std::to_string(layout.head_dim);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<CpuKv>> CpuKv::make(const KvLayout& layout, KvSize size) {
-  const int32_t n_blocks = size.n_blocks;
-  if (is_empty(layout) || n_blocks < 1) {
-    return fail(ErrorKind::kInvalidInput, "K/V pages: " + std::to_string(n_blocks) + " blocks of " +
-                                              shape_text(layout) + ", expected at least 1 of each");
-  }
-  const std::optional<size_t> block = block_bytes_of(layout);
-  const std::optional<size_t> total = block ? checked_mul<size_t>(*block, static_cast<size_t>(n_blocks)) : std::nullopt;
-  if (!total) {
-    return fail(ErrorKind::kOutOfMemory, "K/V pages: " + std::to_string(n_blocks) + " blocks of " + shape_text(layout) +
-                                             " exceed the address space; ask for fewer");
-  }
-  CANDOR_ASSIGN(platform::HugeBuffer memory, platform::HugeBuffer::allocate(*total, "K/V pages"));
-  std::unique_ptr<CpuKv> kv(new CpuKv(layout, size, *block, std::move(memory)));
+  CANDOR_ASSIGN(KvPlaces places, KvPlaces::make(layout, size.n_blocks));
+  const size_t total = places.block_bytes() * static_cast<size_t>(size.n_blocks);
+  CANDOR_ASSIGN(platform::HugeBuffer memory, platform::HugeBuffer::allocate(total, "K/V pages"));
+  std::unique_ptr<CpuKv> kv(new CpuKv(layout, size, std::move(places), std::move(memory)));
   if (layout.state.n_layers == 0 || size.n_states == 0) return kv;
   const auto state_bytes = checked_mul<int64_t>(state_slot_bytes(layout.state), size.n_states);
   if (!state_bytes) return fail(ErrorKind::kOutOfMemory, "recurrent states exceed the address space; ask for fewer");
@@ -81,28 +29,20 @@ Result<std::unique_ptr<CpuKv>> CpuKv::make(const KvLayout& layout, KvSize size) 
   return kv;
 }
 
-CpuKv::CpuKv(const KvLayout& layout, KvSize size, size_t block_bytes, platform::HugeBuffer memory)
-    : layout_(layout), n_blocks_(size.n_blocks), n_states_(0), block_bytes_(block_bytes), memory_(std::move(memory)) {
-  size_t offset = 0;
-  for (int32_t layer = 0; layer < layout.n_layers; ++layer) {
-    const KvHeads heads = layout.heads_of(layer);
-    const size_t page = kernels::kv_page_bytes(heads.head_dim, format_of(layout.type));
-    places_.push_back({offset, page});
-    offset += static_cast<size_t>(layout.n_planes()) * static_cast<size_t>(heads.n_kv_heads) * page;
-  }
-}
+CpuKv::CpuKv(const KvLayout& layout, KvSize size, KvPlaces places, platform::HugeBuffer memory)
+    : layout_(layout), n_blocks_(size.n_blocks), n_states_(0), places_(std::move(places)), memory_(std::move(memory)) {}
 
 void CpuKv::copy_block(BlockId src, BlockId dst, int32_t n_tokens) {
   CANDOR_CHECK(src >= 0 && src < n_blocks_ && dst >= 0 && dst < n_blocks_);
   CANDOR_CHECK(n_tokens >= 0 && n_tokens <= kBlockTokens);
   if (src == dst) return;
-  std::memcpy(memory_.data() + static_cast<size_t>(dst) * block_bytes_,
-              memory_.data() + static_cast<size_t>(src) * block_bytes_, block_bytes_);
+  std::memcpy(memory_.data() + static_cast<size_t>(dst) * places_.block_bytes(),
+              memory_.data() + static_cast<size_t>(src) * places_.block_bytes(), places_.block_bytes());
 }
 
 std::span<std::byte> CpuKv::block_memory(BlockId block) {
   CANDOR_CHECK(block >= 0 && block < n_blocks_);
-  return {memory_.data() + static_cast<size_t>(block) * block_bytes_, block_bytes_};
+  return {memory_.data() + static_cast<size_t>(block) * places_.block_bytes(), places_.block_bytes()};
 }
 
 // As kernels/attend.h lays pages out.
@@ -139,12 +79,12 @@ std::span<std::byte> CpuKv::state_memory(StateId state) {
 }
 
 kernels::KvPages CpuKv::pages(std::span<const BlockId> blocks, int32_t layer, int32_t kv_head) {
-  const LayerPlace& place = places_[static_cast<size_t>(layer)];
+  const LayerPlace& place = places_.layer(layer);
   const auto n_planes = static_cast<size_t>(layout_.n_planes());
   const size_t first = place.offset + n_planes * static_cast<size_t>(kv_head) * place.page_bytes;
   return {.base = memory_.data(),
           .block_table = blocks.data(),
-          .block_bytes = block_bytes_,
+          .block_bytes = places_.block_bytes(),
           .k_offset = first,
           .v_offset = first + (n_planes - 1) * place.page_bytes,
           .format = format_of(layout_.type)};

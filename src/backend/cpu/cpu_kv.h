@@ -3,16 +3,13 @@
 // each block holds the keys and values of kBlockTokens tokens, all layers: [block][layer][kv head][K page, V page],
 // with latent attention K pages only. The layout inside a page is in kernels/attend.h, the same for every kernel table.
 // Blocks are kept on disk as they are: who changes a layout changes prefix_store/record.cpp's kMagic.
-//
-// Layers may differ in the number and width of their K/V heads. Where layers x heads is even, each block is padded by
-// the pages of one head (kv_pool_block_bytes() in op_specs.h says why).
 
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "backend/backend.h"
+#include "backend/cpu/kv_places.h"
 #include "backend/op_specs.h"
 #include "base/error.h"
 #include "base/ids.h"
@@ -47,19 +44,13 @@ class CpuKv final : public KvStore {
   kernels::KvPages pages(std::span<const BlockId> blocks, int32_t layer, int32_t kv_head);
 
  private:
-  // Of a block.
-  struct LayerPlace {
-    size_t offset = 0;
-    size_t page_bytes = 0;
-  };
-  CpuKv(const KvLayout& layout, KvSize size, size_t block_bytes, platform::HugeBuffer memory);
+  CpuKv(const KvLayout& layout, KvSize size, KvPlaces places, platform::HugeBuffer memory);
 
   // Constant after construction.
   KvLayout layout_;
   int32_t n_blocks_;
   int32_t n_states_;
-  std::vector<LayerPlace> places_;  // [n_layers]
-  size_t block_bytes_;
+  KvPlaces places_;
   platform::HugeBuffer memory_;
   platform::HugeBuffer states_;  // [slot][layer]
 };

@@ -53,7 +53,7 @@ Result<void> CpuOps::reserve(const ArenaLayout& layout) {
 }
 
 uint64_t CpuOps::reserve_bytes(const ArenaLayout& layout) {
-  return Arena::n_bytes(layout) + encoded_bytes(layout);
+  return ArenaPlaces::n_bytes(layout) + encoded_bytes(layout);
 }
 
 void CpuOps::begin(const StepBatch& batch, CpuKv& kv) {
