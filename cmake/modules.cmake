@@ -4,6 +4,7 @@
 # What modules use from outside the project.
 set(CANDOR_EXTERNAL_platform Threads::Threads)
 set(CANDOR_EXTERNAL_comm candor_mpi_image ${CMAKE_DL_LIBS})
+set(CANDOR_EXTERNAL_backend/cuda candor_cuda_images fmt ${CMAKE_DL_LIBS})
 set(CANDOR_EXTERNAL_sandbox candor_helper_image fmt Threads::Threads)
 set(CANDOR_EXTERNAL_image fmt)
 set(CANDOR_EXTERNAL_text candor_bridge crypto utf8proc)
@@ -161,6 +162,9 @@ function(candor_add_module module deps nested)
   candor_glob(${folder} "${nested}" sources tests)
   candor_target_name(${module} target)
   set(links "")
+  if(NOT CANDOR_CUDA)
+    list(REMOVE_ITEM deps backend/cuda)  # tests alone build it then
+  endif()
   foreach(dep IN LISTS deps)
     candor_target_name(${dep} dep_target)
     list(APPEND links ${dep_target})

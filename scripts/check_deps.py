@@ -84,7 +84,7 @@ def unused_names(files, rules):
 
 def main():
     rules, errors = read_rules(ROOT / "scripts" / "deps.txt")
-    files = [f for top in ("src", "apps", "include") for f in sorted((ROOT / top).rglob("*")) if f.suffix in (".h", ".cpp")]
+    files = [f for top in ("src", "apps", "include") for f in sorted((ROOT / top).rglob("*")) if f.suffix in (".h", ".cpp", ".cu")]
     for file in files:
         errors += check_file(file, rules)
     errors += unused_names(files, rules)

@@ -9,14 +9,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MAX_HEADER, MAX_SOURCE, MAX_FUNCTION, MAX_KERNEL = 200, 500, 60, 120
 MAX_COLUMNS = 120
-CONDITIONAL_OK = re.compile(r"^(src/platform/|src/kernels/|src/backend/all/|src/base/error\.h|include/candor/candor\.h)")
+CONDITIONAL_OK = re.compile(r"^(src/platform/|src/kernels/|src/backend/(all|cuda/kernels)/|src/base/error\.h|include/candor/candor\.h)")
 FUNCTION_END = re.compile(r"^}\s*(//.*)?$")
 
 
 def code_files():
     for top in ("src", "apps", "include", "tests", "bench", "examples"):
         for file in sorted((ROOT / top).rglob("*")):
-            if file.suffix in (".h", ".cpp"):
+            if file.suffix in (".h", ".cpp", ".cu"):
                 yield file
 
 
@@ -58,7 +58,7 @@ def check(file):
     if len(lines) > limit and not generated:
         errors.append(f"{name}: {len(lines)} lines, at most {limit}")
     if not is_test and not generated:
-        for start, size in long_functions(lines, MAX_KERNEL if "src/kernels/" in name else MAX_FUNCTION):
+        for start, size in long_functions(lines, MAX_KERNEL if re.match("src/kernels/|src/backend/cuda/kernels/", name) else MAX_FUNCTION):
             errors.append(f"{name}:{start}: a function of {size} lines")
     if "std::regex" in text and "never std::regex" not in text:
         errors.append(f"{name}: std::regex recurses once a character; write a scanner")
