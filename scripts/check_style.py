@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MAX_HEADER, MAX_SOURCE, MAX_FUNCTION, MAX_KERNEL = 200, 500, 60, 120
 MAX_COLUMNS = 120
-CONDITIONAL_OK = re.compile(r"^(src/platform/|src/kernels/|src/backend/(all|cuda/kernels)/|src/base/error\.h|include/candor/candor\.h)")
+CONDITIONAL_OK = re.compile(r"^(src/platform/|src/kernels/|src/backend/(all|cuda/kernels|cuda/emulation)/|src/base/error\.h|include/candor/candor\.h)")
 FUNCTION_END = re.compile(r"^}\s*(//.*)?$")
 
 

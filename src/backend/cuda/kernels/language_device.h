@@ -110,8 +110,7 @@ struct Shared {
   T* data;
 
   CANDOR_DEVICE T& operator[](size_t i) const { return data[i]; }
-  // Of n elements from i, for loads of whole vectors.
-  CANDOR_DEVICE T* pointer(size_t i, size_t = 1) const { return data + i; }
+  CANDOR_DEVICE const T* pointer(size_t i, size_t) const { return data + i; }
 };
 extern __shared__ __align__(128) unsigned char block_memory[];
 template <class T>
@@ -163,6 +162,10 @@ CANDOR_DEVICE Uint4 load16(const void* src) {
 }
 CANDOR_DEVICE void store16(void* dst, const Uint4& value) {
   *static_cast<Uint4*>(dst) = value;
+}
+template <class T>
+CANDOR_DEVICE void store16(Shared<T> dst, size_t i, const Uint4& value) {
+  *reinterpret_cast<Uint4*>(dst.data + i) = value;
 }
 
 // 16 bytes from global to shared memory, past the registers: they are there when this thread has waited for their

@@ -1,0 +1,63 @@
+#pragma once
+// The words of kernels/language.h that compute, on a host whose float mode is that of platform/float_mode.h.
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "base/half.h"
+
+namespace candor::backend::cuda {
+
+inline float fma_rn(float a, float b, float c) {
+  return std::fma(a, b, c);
+}
+inline float mul_rn(float a, float b) {
+  return a * b;
+}
+inline float add_rn(float a, float b) {
+  return a + b;
+}
+inline float sub_rn(float a, float b) {
+  return a - b;
+}
+inline float div_rn(float a, float b) {
+  return a / b;
+}
+inline float sqrt_rn(float a) {
+  return std::sqrt(a);
+}
+inline int32_t to_int_rn(float a) {
+  if (!(a >= -2147483648.0f)) return a < 0.0f ? INT32_MIN : 0;
+  return a < 2147483648.0f ? static_cast<int32_t>(std::lrint(a)) : INT32_MAX;
+}
+inline float to_float_rn(int32_t a) {
+  return static_cast<float>(a);
+}
+inline uint32_t bits_of(float a) {
+  return std::bit_cast<uint32_t>(a);
+}
+inline float float_of(uint32_t bits) {
+  return std::bit_cast<float>(bits);
+}
+inline float half_to_float(uint16_t h) {
+  return f16_to_f32(h);
+}
+inline uint16_t float_to_half(float f) {
+  return f32_to_f16(f);
+}
+inline float bf16_to_float(uint16_t h) {
+  return bf16_to_f32(h);
+}
+inline uint16_t float_to_bf16(float f) {
+  return f32_to_bf16(f);
+}
+
+inline int32_t dot4(uint32_t a, uint32_t b, int32_t c) {
+  int32_t sum = 0;
+  for (uint32_t i = 0; i < 32; i += 8)
+    sum += int32_t{static_cast<int8_t>(a >> i)} * int32_t{static_cast<int8_t>(b >> i)};
+  return static_cast<int32_t>(static_cast<uint32_t>(c) + static_cast<uint32_t>(sum));
+}
+
+}  // namespace candor::backend::cuda
