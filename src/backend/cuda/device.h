@@ -1,0 +1,107 @@
+#pragma once
+// A GPU as this backend uses it: memory, copies, and kernels that are launched by name, all in the order in which they
+// are asked for. Implemented over NVIDIA's driver (driver_device.h) and by an emulation on the host
+// (emulation/emulated_device.h), which runs the same kernel sources. One thread owns a device, unless a method says
+// otherwise.
+//
+// What fails after memory was allocated, fails later than it was asked for: status() keeps the first error, and what is
+// copied out after one is unspecified.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+
+namespace candor::backend::cuda {
+
+struct DeviceInfo {
+  std::string name;   // "NVIDIA H100 80GB HBM3", "emulation"
+  int32_t major = 0;  // compute capability
+  int32_t minor = 0;
+  int32_t n_processors = 0;       // streaming multiprocessors
+  uint64_t memory_bytes = 0;      // of the card
+  uint64_t free_bytes = 0;        // when it was opened
+  uint32_t max_shared_bytes = 0;  // of a block of threads
+};
+
+// Blocks of threads, and what each has.
+struct Launch {
+  uint32_t x = 1, y = 1, z = 1;
+  uint32_t n_threads = 1;  // a multiple of 32
+  uint32_t shared_bytes = 0;
+};
+
+// A kernel by its name; it takes one struct of plain data by value.
+template <class Args>
+struct Kernel {
+  const char* name;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceInfo& info() const = 0;
+
+  // An address of the device's, aligned to 256 bytes; the host does not read or write there.
+  virtual Result<std::byte*> allocate(size_t n_bytes) = 0;
+  virtual void release(std::byte* memory) = 0;
+
+  // src may be reused when it returns.
+  virtual void copy_in(void* dst, const void* src, size_t n_bytes) = 0;
+  // Waits for all that was asked for before.
+  virtual void copy_out(void* dst, const void* src, size_t n_bytes) = 0;
+  virtual void copy(void* dst, const void* src, size_t n_bytes) = 0;
+  virtual void clear(void* dst, size_t n_bytes) = 0;
+  virtual void wait() = 0;
+
+  // REQUIRES: a kernel of kernels/kernel_list.h; launch.x, y, z > 0.
+  virtual void launch(const char* kernel, const Launch& launch, const void* args, size_t n_bytes) = 0;
+  template <class Args>
+  void run(Kernel<Args> kernel, const Launch& launch_of, const Args& args) {
+    launch(kernel.name, launch_of, &args, sizeof(Args));
+  }
+
+  // The first error. Any thread.
+  virtual Result<void> status() const = 0;
+};
+
+// Memory of a device, released with its owner. The device outlives it.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  static Result<DeviceMemory> make(Device& device, size_t n_bytes) {
+    if (n_bytes == 0) return DeviceMemory{};
+    CANDOR_ASSIGN(std::byte * memory, device.allocate(n_bytes));
+    return DeviceMemory(device, memory, n_bytes);
+  }
+  DeviceMemory(DeviceMemory&& other) noexcept
+      : device_(other.device_), memory_(std::exchange(other.memory_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(memory_, other.memory_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~DeviceMemory() {
+    if (memory_ != nullptr) device_->release(memory_);
+  }
+
+  std::byte* data() const { return memory_; }
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(memory_);
+  }
+  size_t size() const { return size_; }
+
+ private:
+  DeviceMemory(Device& device, std::byte* memory, size_t n_bytes) : device_(&device), memory_(memory), size_(n_bytes) {}
+
+  Device* device_ = nullptr;
+  std::byte* memory_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace candor::backend::cuda

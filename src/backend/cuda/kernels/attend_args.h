@@ -1,0 +1,66 @@
+#pragma once
+// What the kernels of attention take. Pages lie as kernels/attend.h says. Orders: docs/numerics.md, "Attention". Plain
+// data: it is copied as bytes.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace candor::backend::cuda {
+
+// Of a row of the step.
+struct RowPlace {
+  int32_t seq = 0;        // row of the block table
+  int32_t position = 0;   // of the row in its sequence
+  int32_t group_end = 0;  // it sees the tokens before this, or before its own end: 0 without a group
+};
+
+// Pages of one layer: those of head h and block b at base + b * block_bytes + k_offset + h * head_bytes.
+struct PagePlaces {
+  std::byte* base = nullptr;
+  const int32_t* block_table = nullptr;  // [n_seqs, max_blocks]
+  int64_t block_bytes = 0;
+  int64_t k_offset = 0;
+  int64_t v_offset = 0;    // as k_offset where values are the beginnings of keys
+  int64_t head_bytes = 0;  // from one K/V head to the next
+  int32_t max_blocks = 0;
+  int32_t format = 0;  // kernels::KvFormat's number
+};
+
+// k, v: [n_rows, n_kv_heads * head_dim]. A page is cleared where its first token is stored.
+struct StorePagesArgs {
+  PagePlaces pages{};
+  const float* k = nullptr;
+  const float* v = nullptr;  // nullptr: values are the beginnings of keys
+  const RowPlace* rows = nullptr;
+  int32_t n_rows = 0;
+  int32_t n_kv_heads = 0;
+  int32_t head_dim = 0;
+  int32_t page_bytes = 0;
+};
+
+// q: [n_rows, n_heads * head_dim], dst: [n_rows, n_heads * value_dim].
+struct AttendRowsArgs {
+  PagePlaces pages{};
+  const float* q = nullptr;
+  float* dst = nullptr;
+  const RowPlace* rows = nullptr;
+  std::byte* partials = nullptr;  // of splits: attend_partial_floats() floats each, [row][head][split]
+  const float* slopes = nullptr;  // [n_heads] of ALiBi, or nullptr
+  const float* sinks = nullptr;   // [n_heads] or nullptr
+  const float* biases = nullptr;  // [n_heads, 2 * bias_reach + 1] or nullptr
+  int32_t n_rows = 0;
+  int32_t n_heads = 0;
+  int32_t n_kv_heads = 0;
+  int32_t head_dim = 0;
+  int32_t value_dim = 0;  // less than head_dim, and the beginning of the key, with a latent
+  int32_t n_splits = 0;   // room for partials of a row and head; the grid's z
+  int32_t window_tokens = 0;
+  int32_t chunk_tokens = 0;
+  int32_t ahead_tokens = 0;
+  int32_t bias_reach = 0;
+  float scale = 0.0f;
+  float softcap = 0.0f;
+  bool is_latent = false;
+};
+
+}  // namespace candor::backend::cuda

@@ -1,0 +1,30 @@
+#pragma once
+// The one list of kernels: a name, which is that of its function, and the struct that it takes. A new kernel is a row
+// here and a function in a .cu file of this folder.
+
+#include "backend/cuda/device.h"
+#include "backend/cuda/kernels/row_args.h"
+
+// X(name, Args)
+// clang-format off
+#define CANDOR_CUDA_KERNELS(X) \
+  X(add_scaled, AddScaledArgs) \
+  X(scale_all, ScaleArgs) \
+  X(cap_all, SoftCapArgs) \
+  X(clamp_all, ClampArgs) \
+  X(gate_all, GateArgs) \
+  X(rms_norm_rows, NormArgs) \
+  X(layer_norm_rows, NormArgs) \
+  X(rope_rows, RopeRowsArgs) \
+  X(add_rows, AddRowsArgs) \
+  X(scale_rows, ScaleRowsArgs) \
+  X(add_gated, AddGatedArgs) \
+  X(copy_pieces, CopyPiecesArgs) \
+  X(add_experts, AddExpertsArgs)
+// clang-format on
+
+namespace candor::backend::cuda::kernel {
+#define CANDOR_CUDA_HANDLE(name, Args) inline constexpr Kernel<Args> name{#name};
+CANDOR_CUDA_KERNELS(CANDOR_CUDA_HANDLE)
+#undef CANDOR_CUDA_HANDLE
+}  // namespace candor::backend::cuda::kernel

@@ -1,0 +1,34 @@
+#pragma once
+// What the kernels of matrix products take: packed weights (kernels/packed_weight.h) and encoded activations, as the
+// CPU has them. Orders: docs/numerics.md, "Products". Plain data: it is copied as bytes.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace candor::backend::cuda {
+
+// One matrix and the rows that it multiplies: [first_row, first_row + n_rows) of the launch's activations and results.
+struct ProductGroup {
+  const std::byte* weights = nullptr;  // packed panels, aligned to 64 bytes
+  const float* bias = nullptr;         // [n_out] or nullptr
+  int32_t first_row = 0;
+  int32_t n_rows = 0;
+};
+
+// dst[row, n] = sum over k of activation[row, k] * weight[n, k], + bias[n].
+struct ProductArgs {
+  ProductGroup one{};                      // where `groups` is nullptr
+  const ProductGroup* groups = nullptr;    // [grid's z], of the device; matrices of one shape and type
+  const std::byte* activations = nullptr;  // rows of row_bytes
+  float* dst = nullptr;                    // row i at dst + i * dst_stride; columns from n_out on are not written
+  int64_t dst_stride = 0;
+  int64_t row_bytes = 0;
+  int64_t sums_at = 0;  // of an encoded row
+  int64_t scales_at = 0;
+  int64_t panel_bytes = 0;
+  int32_t n_in = 0;
+  int32_t n_out = 0;      // that are wanted; the matrix may have more
+  int32_t most_rows = 0;  // of any group
+};
+
+}  // namespace candor::backend::cuda
