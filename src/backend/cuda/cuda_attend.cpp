@@ -1,0 +1,74 @@
+// Attention of CudaOps.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "backend/cuda/attend_kernels.h"
+#include "backend/cuda/cuda_ops.h"
+#include "kernels/attend.h"
+
+namespace candor::backend::cuda {
+
+// [H], of the device.
+const float* CudaOps::slopes_of(const AttnSpec& spec) {
+  if (spec.max_alibi_bias == 0.0f) return nullptr;
+  const int32_t n_all = std::max(spec.n_heads, spec.n_all_heads);
+  std::vector<float> slopes = alibi_slopes(n_all, spec.max_alibi_bias);
+  if (slopes != host_slopes_) {
+    auto memory = DeviceMemory::make(device_, slopes.size() * sizeof(float));
+    if (!memory) {
+      keep(std::move(memory).error());
+      return nullptr;
+    }
+    slopes_ = std::move(*memory);
+    device_.copy_in(slopes_.data(), slopes.data(), slopes_.size());
+    host_slopes_ = std::move(slopes);
+  }
+  return slopes_.as<float>() + spec.first_head;
+}
+
+void CudaOps::compute(const op::Attend& call) {
+  if (batch_.n_rows() == 0) return;
+  const AttnSpec& spec = *call.spec;
+  const AttnTerm& term = call.term;
+  const PagePlaces pages = kv_->pages(block_table_, batch_.max_blocks, term.layer);
+  const bool is_latent = spec.latent_dim > 0;
+  if (term.k.n_cols > 0) {
+    store_pages(device_, {.pages = pages,
+                          .k = arena_.data(term.k),
+                          .v = is_latent ? nullptr : arena_.data(term.v),
+                          .rows = row_places_,
+                          .n_rows = batch_.n_rows(),
+                          .n_kv_heads = spec.n_kv_heads,
+                          .head_dim = spec.head_dim,
+                          .page_bytes = static_cast<int32_t>(kv_->page_bytes(term.layer))});
+  }
+  int32_t last = 0;
+  for (const SeqSlice& seq : batch_.seqs) last = std::max(last, seq.n_past + seq.n_rows);
+  AttendRowsArgs args{.pages = pages,
+                      .q = arena_.data(term.q),
+                      .dst = arena_.data(call.dst),
+                      .rows = spec.sees_groups ? row_places_ : lone_places_,
+                      .slopes = slopes_of(spec),
+                      .sinks = spec.has_sinks ? values_of(term.sinks) : nullptr,
+                      .biases = spec.bias_reach > 0 ? values_of(term.biases) : nullptr,
+                      .n_rows = batch_.n_rows(),
+                      .n_heads = spec.n_heads,
+                      .n_kv_heads = spec.n_kv_heads,
+                      .head_dim = spec.head_dim,
+                      .value_dim = spec.value_dim(),
+                      .n_splits = (last - 1) / kernels::kSplitTokens + 1,
+                      .window_tokens = spec.window_tokens,
+                      .chunk_tokens = spec.chunk_tokens,
+                      .ahead_tokens = spec.is_two_sided ? spec.window_tokens : 0,
+                      .bias_reach = spec.bias_reach,
+                      .scale = spec.scale,
+                      .softcap = spec.softcap,
+                      .is_latent = is_latent};
+  keep(partials_.reserve(attend_partial_bytes(args)));
+  if (!status_) return;
+  args.partials = partials_.data();
+  attend_rows(device_, args);
+}
+
+}  // namespace candor::backend::cuda

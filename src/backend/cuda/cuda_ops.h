@@ -1,0 +1,154 @@
+#pragma once
+// The operations of a model's layers on a device: each becomes launches of kernels, in order, on the device's one
+// stream. What the host knows of a step (tokens, positions, rotations) is computed here, as the CPU computes it, and
+// copied; all else stays on the device. The bits are the CPU's (docs/numerics.md). The engine thread calls.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/rope_tables.h"
+#include "backend/cuda/cuda_kv.h"
+#include "backend/cuda/cuda_weight.h"
+#include "backend/cuda/device.h"
+#include "backend/cuda/device_arena.h"
+#include "backend/cuda/kernels/attend_args.h"
+#include "backend/cuda/kernels/product_args.h"
+#include "backend/cuda/kernels/row_args.h"
+#include "backend/op_list.h"
+#include "backend/operations.h"
+#include "backend/routing.h"
+#include "backend/step_batch.h"
+#include "kernels/kernels.h"
+#include "kernels/packed_weight.h"
+#include "platform/thread_pool.h"
+
+namespace candor::backend::cuda {
+
+// Of a block that works element by element, or on a row.
+inline constexpr uint32_t kThreads = 256;
+// A thread for each of n elements. REQUIRES: n > 0.
+inline Launch launch_over(int64_t n) {
+  return {.x = static_cast<uint32_t>((n + kThreads - 1) / kThreads), .n_threads = kThreads};
+}
+
+inline constexpr RowKinds kKnownRows{.vectors = true, .groups = true, .axes = true, .adapters = false};
+
+class CudaOps final : public Ops {
+ public:
+  // All are borrowed. table: what the host computes with.
+  CudaOps(Device& device, const kernels::KernelTable& table, platform::ThreadPool& pool);
+
+  Result<void> reserve(const ArenaLayout& layout);
+  // What reserve() will take.
+  static uint64_t reserve_bytes(const ArenaLayout& layout);
+
+  void begin(const StepBatch& batch, CudaKv& kv);
+  void run(const Op& operation) override;
+
+  // Of the step's Collect; copied from the device.
+  LogitsView logits();
+  RowsView rows(Activation x);
+  // The first failure of this object's own: room that there was not.
+  const Result<void>& status() const { return status_; }
+
+ private:
+  void compute(const op::Embed& call);
+  void compute(const op::AddPositions& call);
+  void compute(const op::AddTypes& call);
+  void compute(const op::AddVectors& call);
+  void compute(const op::Norm& call);
+  void compute(const op::Linear& call);
+  void compute(const op::Adapt&) {}
+  void compute(const op::AdaptEmbedding&) {}
+  void compute(const op::LinearHeads& call);
+  void compute(const op::Rope& call);
+  void compute(const op::Temper& call);
+  void compute(const op::Attend& call);
+  void compute(const op::Gate& call);
+  void compute(const op::Activate& call);
+  void compute(const op::Clamp& call);
+  void compute(const op::Moe& call);
+  void compute(const op::CausalConv& call);
+  void compute(const op::DeltaRule& call);
+  void compute(const op::SsmScan& call);
+  void compute(const op::Add& call);
+  void compute(const op::AddGated& call);
+  void compute(const op::Scale& call);
+  void compute(const op::Unzip& call);
+  void compute(const op::Zip& call);
+  void compute(const op::Columns& call);
+  void compute(const op::Gather& call);
+  void compute(const op::Collect& call);
+
+  // One matrix of each expert.
+  struct ExpertMatrix {
+    const Weight* Expert::*weight;
+    const Weight* Expert::*bias;
+  };
+  // An expert's matrix and its rows, which go to the device with all that are alike.
+  struct ExpertRun {
+    kernels::WeightShape shape{};
+    Activation dst{};
+    ProductGroup group{};
+  };
+
+  // fn(row, dst) fills row t of a table on the host; the rows are copied.
+  template <class Fn>
+  float* host_rows(int32_t n_rows, int32_t n_cols, Fn&& fn);
+  template <class RowOf>
+  void add_table_rows(Activation dst, const Weight& table, RowOf row_of);
+  void scale_all(float* x, float factor, int64_t n);
+  void gate(float* dst, const float* gate, const float* up, GateKind kind, int64_t n);
+  // Rows of n floats into encoded_; src_rows: of the device, or nullptr.
+  void encode(kernels::Encoding encoding, const float* src, int64_t stride, int64_t n, const int32_t* src_rows,
+              int32_t n_rows);
+  void add_product(const LinearTerm& term, int32_t n_rows);
+  // Sorts the rows of a mixture by the experts that they go to, and brings the lists to the device.
+  void route(const MoeTerm& term, int32_t n_rows);
+  void encode_visits(kernels::Encoding encoding, Activation src, const MoeTerm& term);
+  void add_runs(kernels::Encoding encoding, std::span<const Expert> experts, ExpertMatrix matrix, Activation dst);
+  void launch_runs();
+  const float* slopes_of(const AttnSpec& spec);
+  void keep(Result<void> result);
+
+  Device& device_;
+  const kernels::KernelTable& table_;
+  platform::ThreadPool& pool_;
+  DeviceArena arena_;
+  DeviceRoom encoded_;
+  DeviceRoom partials_;
+  StepTables tables_;
+  cpu::RopeTables rope_tables_;
+  Result<void> status_{};
+
+  // Of this step.
+  StepBatch batch_;
+  CudaKv* kv_ = nullptr;
+  const RowPlace* row_places_ = nullptr;   // [T], of the device
+  const RowPlace* lone_places_ = nullptr;  // the same without groups
+  const int32_t* block_table_ = nullptr;   // [S, max_blocks]
+  const int32_t* out_rows_ = nullptr;      // [n_out]
+  Activation logits_{};
+  bool has_logits_ = false;
+
+  // Of the running mixture: [T, n_used] of the device, and where each expert's rows begin.
+  Routing routing_;
+  std::vector<int32_t> first_visits_;  // [E + 1]
+  const int32_t* visit_places_ = nullptr;
+  const float* visit_weights_ = nullptr;
+  const int32_t* rows_by_place_ = nullptr;
+  const float* weights_by_place_ = nullptr;
+
+  // Room, kept to spare allocations.
+  std::vector<float> host_floats_;
+  std::vector<float> host_logits_;
+  std::vector<std::vector<float>> host_slots_;  // what rows() has copied, by slot
+  std::vector<ExpertRun> runs_;
+  std::vector<ProductGroup> groups_;
+  DeviceMemory slopes_;
+  std::vector<float> host_slopes_;
+};
+
+}  // namespace candor::backend::cuda
