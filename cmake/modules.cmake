@@ -82,8 +82,8 @@ set(CANDOR_TEST_ENVIRONMENT XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache
 # Each is built with the target candor_input_tests or candor_other_tests.
 set(CANDOR_INPUT_TESTS capi net hub_pull formats image prefix_store text constrain sandbox kv sched serve_http serve_anthropic serve_batch serve_core serve
                        hub_folders hub_tokenizers json_schema loader server)
-# ... and both ways: their vectors are others at -O3.
-set(CANDOR_INPUT_TESTS_TWICE kernels)
+# ... and both ways: their vectors, and their switches of stacks, are others at -O3.
+set(CANDOR_INPUT_TESTS_TWICE kernels backend_cuda_emulation)
 if(CANDOR_TESTS)
   add_custom_target(candor_input_tests)
   add_custom_target(candor_other_tests)

@@ -12,24 +12,27 @@ namespace candor::backend::cuda::emulation {
 
 namespace {
 
-const char* name_of(Wait wait) {
+const char* word_of(Wait wait) {
   switch (wait) {
-    case Wait::kNothing:
-      return "run";
-    case Wait::kEnd:
-      return "ended";
     case Wait::kBlock:
-      return "wait at sync_block";
+      return "sync_block";
     case Wait::kWarp:
-      return "wait at sync_warp";
+      return "sync_warp";
     case Wait::kShuffle:
-      return "wait at shuffle";
+      return "shuffle";
     case Wait::kBallot:
-      return "wait at ballot";
+      return "ballot";
     case Wait::kMma:
-      return "wait at mma_s8";
+      return "mma_s8";
+    case Wait::kNothing:
+    case Wait::kEnd:
+      break;
   }
   return "";
+}
+
+std::string describe(Wait wait) {
+  return wait == Wait::kEnd ? "ended" : fmt::format("wait at {}", word_of(wait));
 }
 
 }  // namespace
@@ -151,7 +154,7 @@ void ThreadBlock::answer(Warp& warp, Wait kind) {
   const uint32_t first = thread_ / 32 * 32;
   for (uint32_t i = first; i < first + 32; ++i) {
     if (waits_[i] != kind)
-      fail(fmt::format("and thread {} of its warp {} and {}", i, name_of(kind), name_of(waits_[i])));
+      fail(fmt::format("waits at {}, and thread {} of its warp at {}", word_of(kind), i, word_of(waits_[i])));
   }
   warp.n_arrived = 0;
   switch (kind) {
@@ -213,17 +216,20 @@ void ThreadBlock::set_error(std::string what) {
   error_ = fmt::format("kernel {}, block ({}, {}, {}): {}", kernel_, x_, y_, z_, what);
 }
 
-// The fiber is left as it is.
+// The fiber is left as it is, and what is on its stack is not destroyed.
 void ThreadBlock::fail(std::string what) {
-  set_error(fmt::format("thread {} {}", thread_, what));
+  set_error(fmt::format("thread {} {}", thread_, std::exchange(what, {})));
   Fiber& mine = *fiber_;
   fiber_ = &main_;
   for (;;) mine.switch_to(main_);
 }
 
 void ThreadBlock::fail_place(size_t offset, size_t n_bytes, size_t alignment) {
-  fail(fmt::format("accesses bytes {} to {} of shared memory, which has {} (alignment needed: {})", offset,
-                   offset + n_bytes, launch_.shared_bytes, alignment));
+  const size_t end = offset + n_bytes;
+  if (offset % alignment != 0) {
+    fail(fmt::format("accesses bytes {} to {} of shared memory, which are not aligned to {}", offset, end, alignment));
+  }
+  fail(fmt::format("accesses bytes {} to {} of shared memory, which has {}", offset, end, launch_.shared_bytes));
 }
 
 void ThreadBlock::fail_aligned(const void* source) {
@@ -250,7 +256,7 @@ void ThreadBlock::explain_standstill() {
   }
   std::string text = "its threads wait for one another:";
   for (size_t i = 0; i < n.size(); ++i) {
-    if (n[i] > 0) text += fmt::format(" {} {} (first: thread {}),", n[i], name_of(static_cast<Wait>(i)), first[i]);
+    if (n[i] > 0) text += fmt::format(" {} {} (first: thread {}),", n[i], describe(static_cast<Wait>(i)), first[i]);
   }
   text.pop_back();
   set_error(std::move(text));
