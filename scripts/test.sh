@@ -1,7 +1,7 @@
 #!/bin/sh
 # sh scripts/test.sh [--all]: installs, checks the tree, builds and runs the tests. Those where input meets memory run in
-# the dev preset (ASan + UBSan), all others in the release preset; with --all every test runs in both. Prints the time
-# of each stage; the last line counts passed, failed and skipped tests.
+# the dev preset (ASan + UBSan), all others in the release preset, but for those with the label "nightly"; with --all
+# every test runs in both. Prints the time of each stage; the last line counts passed, failed and skipped tests.
 # CANDOR_TEST_STAGES="setup checks release dev" chooses.
 set -eu
 cd "$(dirname "$0")/.."
@@ -85,7 +85,7 @@ if [ -n "$all" ]; then
   stage dev:test run_tests build-dev
 else
   stage release:build sh scripts/build.sh release candor candor_examples candor_other_tests
-  stage release:test run_tests build --label-exclude '^input$' --exclude-regex '_NOT_BUILT$'
+  stage release:test run_tests build --label-exclude '^(input|nightly)$' --exclude-regex '_NOT_BUILT$'
   stage dev:build env CANDOR_ISAS=native sh scripts/build.sh dev candor_input_tests
   stage dev:test run_tests build-dev --label-regex '^(input|both)$'
 fi
