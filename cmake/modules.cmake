@@ -158,6 +158,15 @@ function(candor_quicken_vector_checks target)
   target_link_libraries(${target} PUBLIC $<TARGET_OBJECTS:candor_vector_checks>)
 endfunction()
 
+# Kernels for GPUs, as C++ for the emulation, which has the words that they are written in. Each is compiled by itself, as
+# nvcc does.
+function(candor_add_host_kernels list)
+  file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cuda/kernels/*.cu)
+  set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX SKIP_UNITY_BUILD_INCLUSION ON
+                              COMPILE_OPTIONS "-x;c++;-include;backend/cuda/emulation/language_host.h")
+  set(${list} ${${list}} ${kernels} PARENT_SCOPE)
+endfunction()
+
 function(candor_add_module module deps nested)
   set(folder ${CMAKE_SOURCE_DIR}/src/${module})
   candor_glob(${folder} "${nested}" sources tests)
@@ -173,6 +182,9 @@ function(candor_add_module module deps nested)
   list(APPEND links ${CANDOR_EXTERNAL_${module}})
   if(module STREQUAL "kernels")
     candor_leave_out_isas(sources)
+  endif()
+  if(module STREQUAL "backend/cuda/emulation")
+    candor_add_host_kernels(sources)
   endif()
   if(sources)
     add_library(${target} STATIC ${sources})

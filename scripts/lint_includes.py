@@ -6,7 +6,8 @@
 Reads FOLDER/compile_commands.json (build-alone: sources one by one). PATH: files or folders; without one, all.
 Prints what each file should add or remove; the status is 1 if there is something. --fix changes the files.
 Left out, with the reason: tests, benchmarks and fuzz targets (their frameworks' headers are a facade of hundreds), and
-the kernels' bodies (src/kernels/generic, src/kernels/isa), which are texts inside a target region that cannot include.
+the kernels' bodies (src/kernels/generic, src/kernels/isa), which are texts inside a target region that cannot include,
+and kernels of GPUs (src/backend/cuda/kernels), whose words are not C++'s.
 Types are included, not declared again (--no_fwd_decls). Where its verdict is not ours:
 - an implementation's own header stands for the public one (PUBLIC), any header of another project for all of it;
 - a header is wanted where the file writes one of its names (of the standard library's: NAMES), not where only the type
@@ -30,7 +31,7 @@ import check_deps
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 FOLDERS = ["src", "apps"]
-LEFT_OUT = re.compile(r"_(test|bench|fuzz)\.cpp$|/test_\w+\.h$|\.inl\.h$|^src/kernels/(generic|isa)/")
+LEFT_OUT = re.compile(r"_(test|bench|fuzz)\.cpp$|/test_\w+\.h$|\.inl\.h$|^src/kernels/(generic|isa)/|^src/backend/cuda/kernels/")
 
 PUBLIC = {
     "<stddef.h>": "<cstddef>", "<stdint.h>": "<cstdint>", "<string.h>": "<cstring>", "<stdlib.h>": "<cstdlib>",

@@ -1,21 +1,28 @@
 #include "backend/cuda/emulation/mma.h"
 
-#include <cstring>
-
 namespace candor::backend::cuda::emulation {
 
+namespace {
+
+void widen(uint32_t word, int16_t* bytes) {
+  for (uint32_t i = 0; i < 4; ++i) bytes[i] = static_cast<int8_t>(word >> 8 * i);
+}
+
+}  // namespace
+
 void multiply_s8(const std::array<MmaFragments, 32>& lanes) {
-  alignas(64) int8_t a[16][32];
-  alignas(64) int8_t b[8][32];  // by columns
+  // As 16 bits, in which compilers know the sum of products.
+  int16_t a[16][32];
+  int16_t b[8][32];  // by columns
   for (uint32_t lane = 0; lane < 32; ++lane) {
     const uint32_t group = lane / 4;
     const uint32_t k = lane % 4 * 4;
-    std::memcpy(&a[group][k], &lanes[lane].a[0], 4);
-    std::memcpy(&a[group + 8][k], &lanes[lane].a[1], 4);
-    std::memcpy(&a[group][k + 16], &lanes[lane].a[2], 4);
-    std::memcpy(&a[group + 8][k + 16], &lanes[lane].a[3], 4);
-    std::memcpy(&b[group][k], &lanes[lane].b[0], 4);
-    std::memcpy(&b[group][k + 16], &lanes[lane].b[1], 4);
+    widen(lanes[lane].a[0], &a[group][k]);
+    widen(lanes[lane].a[1], &a[group + 8][k]);
+    widen(lanes[lane].a[2], &a[group][k + 16]);
+    widen(lanes[lane].a[3], &a[group + 8][k + 16]);
+    widen(lanes[lane].b[0], &b[group][k]);
+    widen(lanes[lane].b[1], &b[group][k + 16]);
   }
   int32_t sums[16][8];
   for (uint32_t row = 0; row < 16; ++row) {

@@ -1,7 +1,8 @@
 #pragma once
-// The words in which kernels are written. nvcc compiles them for a GPU (language_device.h); on a host the emulation
-// includes its own words (emulation/language_host.h) before it includes a kernel's source. Both headers declare the
-// same names in candor::backend::cuda, and a kernel uses no builtin of CUDA by its own name.
+// The words in which kernels are written. nvcc compiles them for a GPU (language_device.h). For the emulation any C++
+// compiler does, with emulation/language_host.h included before the source (candor_add_host_kernels of
+// cmake/modules.cmake). Both headers declare the same names in candor::backend::cuda, and a kernel uses no builtin of
+// CUDA by its own name. Functions of one source are in an anonymous namespace: others may have the same names.
 //
 //   CANDOR_KERNEL(name, Args) { ... args.x ... }   one thread of a kernel; Args is plain data
 //   CANDOR_DEVICE                                  before a function that kernels call
