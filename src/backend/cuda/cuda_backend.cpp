@@ -25,7 +25,9 @@ class CudaBackend final : public Backend {
              .description = device_->info().name,
              .n_threads = pool_->n_threads(),
              .default_kv = KvType::kBf16,
-             .rows = kKnownRows};
+             .rows = kKnownRows,
+             .device_bytes = device_->info().memory_bytes,
+             .free_bytes = device_->info().free_bytes};
   }
 
   const BackendInfo& info() const override { return info_; }

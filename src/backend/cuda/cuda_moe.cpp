@@ -35,6 +35,10 @@ void CudaOps::compute(const op::Moe& call) {
     encode_visits(encoding, call.src, call.term);
     launch_runs();
   }
+  const Activation inputs{call.term.outputs.slot, n_visits, call.src.n_cols};  // where they are weighed
+  const Activation src = call.term.spec.weighs_inputs ? inputs : call.src;
+  if (is_gated) adapt_experts(call.term, ExpertPart::kGate, src, gates);
+  adapt_experts(call.term, ExpertPart::kUp, src, is_gated ? ups : gates);
   gate(arena_.data(gates), arena_.data(gates), is_gated ? arena_.data(ups) : nullptr, call.term.kind,
        int64_t{n_visits} * gates.n_cols);
   for (const Encoding encoding : kernels::kEncodings) {
@@ -44,6 +48,7 @@ void CudaOps::compute(const op::Moe& call) {
     encode(encoding, arena_.data(gates), gates.n_cols, gates.n_cols, nullptr, n_visits);
     launch_runs();
   }
+  adapt_experts(call.term, ExpertPart::kDown, gates, outputs);
   device_.run(kernel::add_experts, launch_over(int64_t{call.dst.n_rows} * call.dst.n_cols),
               AddExpertsArgs{arena_.data(call.dst), arena_.data(outputs), values_of(call.term.bias), visit_places_,
                              visit_weights_, call.dst.n_rows, call.dst.n_cols, call.term.spec.n_used});
@@ -57,7 +62,9 @@ void CudaOps::route(const MoeTerm& term, int32_t n_rows) {
   const float* bias = term.spec.has_choice_bias ? own(*term.choice_bias).host().values() : nullptr;
   const float* scales = term.spec.has_expert_scales ? own(*term.expert_scales).host().values() : nullptr;
   for (int32_t i = 0; i < n_rows; ++i) routing_.add_row(i, scores.row(i), {bias, scales});
-  std::vector<int32_t> places(n_visits), sources;
+  std::vector<int32_t>& places = host_places_;
+  places.resize(n_visits);
+  std::vector<int32_t> sources;
   std::vector<float> weights(n_visits), place_weights;
   std::vector<size_t> n_placed(static_cast<size_t>(n_rows));
   first_visits_.assign(1, 0);

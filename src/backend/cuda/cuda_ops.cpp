@@ -40,7 +40,14 @@ std::vector<RowPlace> row_places(const StepBatch& batch) {
 }  // namespace
 
 CudaOps::CudaOps(Device& device, const kernels::KernelTable& table, platform::ThreadPool& pool)
-    : device_(device), table_(table), pool_(pool), encoded_(device), partials_(device), tables_(device) {}
+    : device_(device),
+      table_(table),
+      pool_(pool),
+      encoded_(device),
+      partials_(device),
+      adapted_middle_(device),
+      adapted_outputs_(device),
+      tables_(device) {}
 
 Result<void> CudaOps::reserve(const ArenaLayout& layout) {
   CANDOR_ASSIGN(arena_, DeviceArena::make(layout, device_));
@@ -80,17 +87,6 @@ void CudaOps::run(const Op& operation) {
   if (!status_) return;
   const platform::ScopedFloatMode mode;
   std::visit([this](const auto& each) { compute(each); }, operation);
-}
-
-template <class Fn>
-float* CudaOps::host_rows(int32_t n_rows, int32_t n_cols, Fn&& fn) {
-  host_floats_.resize(static_cast<size_t>(n_rows) * static_cast<size_t>(n_cols));
-  pool_.parallel_for({.n_units = n_rows, .grain = 4, .unit_cost = 8 * int64_t{n_cols}}, [&](platform::UnitRange range) {
-    for (int64_t i = range.begin; i < range.end; ++i) {
-      fn(static_cast<int32_t>(i), host_floats_.data() + i * n_cols);
-    }
-  });
-  return host_floats_.data();
 }
 
 void CudaOps::compute(const op::Embed& call) {

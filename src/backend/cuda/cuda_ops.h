@@ -19,6 +19,7 @@
 #include "backend/op_list.h"
 #include "backend/operations.h"
 #include "backend/routing.h"
+#include "backend/row_uses.h"
 #include "backend/step_batch.h"
 #include "kernels/kernels.h"
 #include "kernels/packed_weight.h"
@@ -33,7 +34,7 @@ inline Launch launch_over(int64_t n) {
   return {.x = static_cast<uint32_t>((n + kThreads - 1) / kThreads), .n_threads = kThreads};
 }
 
-inline constexpr RowKinds kKnownRows{.vectors = true, .groups = true, .axes = true, .adapters = false};
+inline constexpr RowKinds kKnownRows{.vectors = true, .groups = true, .axes = true, .adapters = true};
 
 class CudaOps final : public Ops {
  public:
@@ -60,8 +61,8 @@ class CudaOps final : public Ops {
   void compute(const op::AddVectors& call);
   void compute(const op::Norm& call);
   void compute(const op::Linear& call);
-  void compute(const op::Adapt&) {}
-  void compute(const op::AdaptEmbedding&) {}
+  void compute(const op::Adapt& call);
+  void compute(const op::AdaptEmbedding& call);
   void compute(const op::LinearHeads& call);
   void compute(const op::Rope& call);
   void compute(const op::Temper& call);
@@ -94,6 +95,18 @@ class CudaOps final : public Ops {
     ProductGroup group{};
   };
 
+  // Rows that an adapter reads and writes; lists are of the device, nullptr: row i itself.
+  struct AdaptedRows {
+    const float* src = nullptr;
+    int64_t src_stride = 0;
+    const int32_t* src_rows = nullptr;
+    float* dst = nullptr;
+    int64_t dst_stride = 0;
+    const int32_t* dst_rows = nullptr;
+    int32_t n = 0;
+    bool may_replace = true;  // a term without `down` is another product
+  };
+
   // fn(row, dst) fills row t of a table on the host; the rows are copied.
   template <class Fn>
   float* host_rows(int32_t n_rows, int32_t n_cols, Fn&& fn);
@@ -110,6 +123,12 @@ class CudaOps final : public Ops {
   void encode_visits(kernels::Encoding encoding, Activation src, const MoeTerm& term);
   void add_runs(kernels::Encoding encoding, std::span<const Expert> experts, ExpertMatrix matrix, Activation dst);
   void launch_runs();
+  const float* multiply_rows(const CudaWeight& weight, const AdaptedRows& rows, DeviceRoom& room);
+  void adapt_rows(const AdapterTerm& term, float scale, AdaptedRows rows);
+  void add_adapted(const AddAdaptedArgs& args);
+  void adapt_embedding(const op::AdaptEmbedding& call, const AdapterTable& table, float scale,
+                       std::span<const int32_t> rows);
+  void adapt_experts(const MoeTerm& term, ExpertPart part, Activation src, Activation dst);
   const float* slopes_of(const AttnSpec& spec);
   void keep(Result<void> result);
 
@@ -119,6 +138,8 @@ class CudaOps final : public Ops {
   DeviceArena arena_;
   DeviceRoom encoded_;
   DeviceRoom partials_;
+  DeviceRoom adapted_middle_;
+  DeviceRoom adapted_outputs_;
   StepTables tables_;
   cpu::RopeTables rope_tables_;
   Result<void> status_{};
@@ -136,6 +157,7 @@ class CudaOps final : public Ops {
   // Of the running mixture: [T, n_used] of the device, and where each expert's rows begin.
   Routing routing_;
   std::vector<int32_t> first_visits_;  // [E + 1]
+  std::vector<int32_t> host_places_;   // [T, n_used], as the next one
   const int32_t* visit_places_ = nullptr;
   const float* visit_weights_ = nullptr;
   const int32_t* rows_by_place_ = nullptr;
@@ -146,9 +168,21 @@ class CudaOps final : public Ops {
   std::vector<float> host_logits_;
   std::vector<std::vector<float>> host_slots_;  // what rows() has copied, by slot
   std::vector<ExpertRun> runs_;
+  RowUses uses_;
   std::vector<ProductGroup> groups_;
   DeviceMemory slopes_;
   std::vector<float> host_slopes_;
 };
+
+template <class Fn>
+float* CudaOps::host_rows(int32_t n_rows, int32_t n_cols, Fn&& fn) {
+  host_floats_.resize(static_cast<size_t>(n_rows) * static_cast<size_t>(n_cols));
+  pool_.parallel_for({.n_units = n_rows, .grain = 4, .unit_cost = 8 * int64_t{n_cols}}, [&](platform::UnitRange range) {
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      fn(static_cast<int32_t>(i), host_floats_.data() + i * n_cols);
+    }
+  });
+  return host_floats_.data();
+}
 
 }  // namespace candor::backend::cuda

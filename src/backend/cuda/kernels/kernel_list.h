@@ -20,7 +20,8 @@
   X(scale_rows, ScaleRowsArgs) \
   X(add_gated, AddGatedArgs) \
   X(copy_pieces, CopyPiecesArgs) \
-  X(add_experts, AddExpertsArgs)
+  X(add_experts, AddExpertsArgs) \
+  X(add_adapted, AddAdaptedArgs)
 // clang-format on
 
 namespace candor::backend::cuda::kernel {

@@ -147,4 +147,21 @@ struct AddExpertsArgs {
   int32_t n_used = 0;
 };
 
+// What an adapter's outputs [n_rows, n_cols] make of rows dst_rows of dst (docs/numerics.md, "Adapters"). gains,
+// gains_less_one, bias: [n_cols] or nullptr. replaces: the outputs are another product, of which `scale` counts.
+struct AddAdaptedArgs {
+  float* dst = nullptr;
+  const float* outputs = nullptr;
+  const int32_t* dst_rows = nullptr;
+  const float* gains = nullptr;
+  const float* gains_less_one = nullptr;
+  const float* bias = nullptr;
+  int64_t dst_stride = 0;
+  float scale = 0.0f;
+  float factor = 0.0f;
+  int32_t n_rows = 0;
+  int32_t n_cols = 0;
+  bool replaces = false;
+};
+
 }  // namespace candor::backend::cuda

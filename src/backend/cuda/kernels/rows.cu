@@ -201,4 +201,28 @@ CANDOR_KERNEL(add_experts, AddExpertsArgs) {
   args.dst[i] = sum;
 }
 
+CANDOR_DEVICE float replaced(float old, float y, float scale) {
+  return scale == 1.0f ? y : fma_rn(fma_rn(old, -1.0f, y), scale, old);
+}
+
+// col: of the gains.
+CANDOR_DEVICE float with_gains(const AddAdaptedArgs& args, float old, float y, int64_t col) {
+  const float plain = args.bias == nullptr ? old : fma_rn(args.bias[col], -1.0f, old);
+  const float grown = fma_rn(mul_rn(plain, args.gains_less_one[col]), args.scale, old);
+  return fma_rn(mul_rn(y, args.gains[col]), args.factor, grown);
+}
+
+CANDOR_KERNEL(add_adapted, AddAdaptedArgs) {
+  const int64_t i = own_element();
+  if (i >= static_cast<int64_t>(args.n_rows) * args.n_cols) return;
+  const int64_t col = i % args.n_cols;
+  float* dst = args.dst + args.dst_rows[i / args.n_cols] * args.dst_stride + col;
+  const float y = args.outputs[i];
+  if (args.replaces) {
+    *dst = replaced(*dst, y, args.scale);
+  } else {
+    *dst = args.gains == nullptr ? fma_rn(y, args.factor, *dst) : with_gains(args, *dst, y, col);
+  }
+}
+
 }  // namespace candor::backend::cuda
