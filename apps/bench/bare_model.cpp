@@ -6,6 +6,7 @@
 
 #include "apps/terminal/terminal.h"
 #include "candor/info.h"
+#include "engine/open/device_choice.h"
 #include "engine/open/loaded_model.h"
 #include "engine/open/memory_plan.h"
 
@@ -26,8 +27,8 @@ Result<BareModel> load_bare_model(EngineOptions options, int32_t usual_ctx, cons
   CANDOR_TRY(engine::check_fits(plan));
   ProgressBar bar("loading");
   const auto progress = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
-  CANDOR_ASSIGN(loaded.model, model::Model::load(*loaded.file, *loaded.backend,
-                                                 {.progress = progress, .n_ctx = options.n_ctx}));
+  CANDOR_ASSIGN(loaded.model,
+                model::Model::load(*loaded.file, *loaded.backend, {.progress = progress, .n_ctx = options.n_ctx}));
   loaded.file->drop_copies();
   return loaded;
 }

@@ -43,8 +43,8 @@ int bench_limits(bool json) {
   if (!table) return say_error(table.error().message), kUserInput;
   const int32_t n_threads = platform::advise_threads(platform::read_topology()).n_threads;
   nlohmann::ordered_json report = nlohmann::ordered_json::array();
-  std::string text = fmt::format("{}\n{:>8} {:>14} {:>14} {:>14} {:>14} {:>14}\n", (*table)->description,
-                                 "threads", "DRAM read", "L2 read", "int8", "bf16", "f32");
+  std::string text = fmt::format("{}\n{:>8} {:>14} {:>14} {:>14} {:>14} {:>14}\n", (*table)->description, "threads",
+                                 "DRAM read", "L2 read", "int8", "bf16", "f32");
   for (int32_t n = 1; n <= n_threads; n = n == n_threads ? n + 1 : std::min(n * 2, n_threads)) {
     const auto measured = measure_limits(n);
     if (!measured) return say_error(measured.error().message), kUserInput;
@@ -64,7 +64,7 @@ struct BenchOptions {
   std::vector<int64_t> prompts = {512}, batches = {1};
   std::optional<int64_t> n_new, n_threads, n_ranks, repetitions, n_shared;
   std::optional<std::string> svg, html;
-  std::string backend = "cpu";
+  std::string backend = "auto";
   bool no_kv_cache = false, fast_weights = false, json = false;
 };
 
@@ -184,7 +184,7 @@ void add_bench_generate(CLI::App& bench, Action& action) {
   add_int(*command, "-t,--threads", options->n_threads, 1, 1024, "threads (see candor doctor)");
   add_ranks(*command, options->n_ranks);
   add_int(*command, "-r,--repetitions", options->repetitions, 1, 1000, "the median of so many is shown (5)");
-  add_choice(*command, "--backend", options->backend, {"cpu", "reference"}, "what computes");
+  add_device(*command, options->backend);
   add_fast_weights(*command, options->fast_weights);
   command->add_flag("--no-kv-cache", options->no_kv_cache, "and each case without it, all computed anew at each token");
   command->add_option("--svg", options->svg, "prefill, decode and latency as pictures, written there")

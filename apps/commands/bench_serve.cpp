@@ -38,7 +38,7 @@ struct BenchServeOptions {
       n_burst;
   std::optional<int64_t> disturb, prefix;
   std::optional<double> rate, step_ms, ttft_goal, tpot_goal;
-  std::string backend = "cpu", kv_type = "default";
+  std::string backend = "auto", kv_type = "default";
   bool in_process = false, no_prefix_cache = false, fast_weights = false, json = false;
 };
 
@@ -161,7 +161,7 @@ int run_remote(const BenchServeOptions& o, const CLI::App& command) {
   if (o.positionals.size() > 1)
     return say_error(fmt::format("bench serve takes one server; what is \"{}\"?", o.positionals[1])), kUserInput;
   note_idle(command,
-            {"--ctx", "--threads", "--max-running", "--step-ms", "--kv-type", "--backend", "--fast-weights",
+            {"--ctx", "--threads", "--max-running", "--step-ms", "--kv-type", "--device", "--fast-weights",
              "--no-prefix-cache"},
             "it is of an engine here (--in-process), not of a server");
   Output output;
@@ -234,7 +234,7 @@ void add_bench_serve(CLI::App& bench, Action& action) {
   add_int(*command, "--max-running", o->max_running, 1, 4096, "requests computed at once (16)");
   add_number(*command, "--step-ms", o->step_ms, 0, 1e6, "time of a step beside decoding (1.75 times decoding alone)");
   add_choice(*command, "--kv-type", o->kv_type, {"default", "f32", "bf16", "q8_0"}, "of the K/V cache");
-  add_choice(*command, "--backend", o->backend, {"cpu", "reference"}, "what computes");
+  add_device(*command, o->backend);
   add_int(*command, "-s,--seed", o->seed, 0, INT64_MAX, "of lengths, gaps and prompts (1)");
   add_fast_weights(*command, o->fast_weights);
   command->add_flag("--no-prefix-cache", o->no_prefix_cache, "share nothing");

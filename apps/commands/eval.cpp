@@ -42,7 +42,7 @@ struct EvalOptions {
   PromptSource source;
   std::optional<int64_t> n_threads, n_ranks;
   WindowChoice window;
-  std::string backend = "cpu", against_backend;
+  std::string backend = "auto", against_backend;
   std::vector<std::string> adapters;
   bool fast_weights = false, json = false;
 };
@@ -235,8 +235,9 @@ void add_eval(CLI::App& app, Action& action) {
   command->add_option("-m,--model", options->model, "the model's file")->type_name("FILE");
   command->add_option("-f,--file", options->source.file, "the text (- = standard input)")->type_name("FILE");
   command->add_option("--against", options->against, "a model file to compare with (the same)")->type_name("FILE");
-  add_choice(*command, "--against-backend", options->against_backend, {"cpu", "reference"}, "what runs it (reference)");
-  add_choice(*command, "--backend", options->backend, {"cpu", "reference"}, "what runs the model (cpu)");
+  add_choice(*command, "--against-backend", options->against_backend, {"cpu", "cuda", "reference"},
+             "what runs it (reference)");
+  add_device(*command, options->backend);
   add_int(*command, "-t,--threads", options->n_threads, 1, 1024, "threads (see candor doctor)");
   add_window_options(*command, options->window);
   add_adapters(*command, options->adapters, "use a LoRA adapter (PEFT's folder, GGUF); may be repeated");

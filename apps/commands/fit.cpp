@@ -199,7 +199,7 @@ void add_fit(CLI::App& app, Action& action) {
       ->add_option("--quantize", options->generation.quantize, "as if encoded while loading: q4_k_m, q8_0, w8a8, ...")
       ->type_name("TYPE");
   add_fast_weights(*command, options->generation.fast_weights);
-  add_choice(*command, "--backend", options->generation.backend, {"cpu", "reference"}, "what computes");
+  add_device(*command, options->generation.backend);
   command->add_flag("--json", options->json, "as JSON");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

@@ -7,6 +7,7 @@
 #include "backend/backend.h"
 #include "base/error.h"
 #include "engine/engine_impl.h"
+#include "engine/open/device_choice.h"
 #include "engine/open/loaded_model.h"
 #include "model/model.h"
 

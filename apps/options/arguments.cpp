@@ -138,7 +138,7 @@ constexpr const char* kRareOptions[] = {"mmproj",
                                         "stop-scope",
                                         "ignore-eos",
                                         "on-context-full",
-                                        "backend",
+                                        "device",
                                         "kv-type",
                                         "kept-states",
                                         "cache-dir",
@@ -236,7 +236,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& ta
                         const std::vector<std::string>& choices, const std::string& help) {
   const auto parse = [names, choices, &target](const std::string& text) {
     if (std::ranges::find(choices, text) == choices.end())
-      refuse(names, text, fmt::format("one of {}", fmt::join(choices, ", ")));
+      refuse(names.substr(0, names.find(',')), text, fmt::format("one of {}", fmt::join(choices, ", ")));
     target = text;
   };
   return app.add_option_function<std::string>(names, parse, help)

@@ -126,9 +126,14 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   command.add_option("--quantize", o.quantize, "encode the weights while loading: q4_k_m, q8_0, w8a8, ...")
       ->type_name("TYPE");
   add_fast_weights(command, o.fast_weights);
-  add_choice(command, "--backend", o.backend, {"cpu", "reference"}, "reference: slow f32, the truth");
+  add_device(command, o.backend);
   add_choice(command, "--kv-type", o.kv_type, {"auto", "f32", "bf16", "q8_0"}, "numbers in the K/V cache");
   command.add_flag("--no-kv-cache", o.no_kv_cache, "compute everything anew at each token, for measuring");
+}
+
+void add_device(CLI::App& command, std::string& device) {
+  add_choice(command, "--device,--backend", device, {"auto", "cpu", "cuda", "reference"},
+             "what computes: auto takes a GPU where the model fits it; reference: slow f32, the truth");
 }
 
 EngineOptions engine_options(const GenerationOptions& o, const std::filesystem::path& model) {

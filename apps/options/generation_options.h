@@ -29,7 +29,7 @@ struct GenerationOptions {
   bool fast_weights = false;
   std::optional<int64_t> kept_states;
   DiskCacheOptions disk_cache;
-  std::string backend = "cpu";
+  std::string backend = "auto";
   std::string kv_type = "auto";
   std::string on_context_full = "stop";
   std::vector<std::string> adapters;
@@ -56,6 +56,8 @@ void add_choice_options(CLI::App& command, GenerationOptions& options);
 void add_speculation_options(CLI::App& command, GenerationOptions& options);
 void add_mmproj(CLI::App& command, std::optional<std::string>& mmproj);
 void add_fast_weights(CLI::App& command, bool& fast_weights);
+// --device, and --backend as it was called before.
+void add_device(CLI::App& command, std::string& device);
 void add_kept_states(CLI::App& command, std::optional<int64_t>& kept_states);
 // otherwise: what holds where the option is left out.
 void add_ranks(CLI::App& command, std::optional<int64_t>& n_ranks, const std::string& otherwise = "1");

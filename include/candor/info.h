@@ -34,6 +34,7 @@ struct MemoryPlan {
   std::string kv_type{};
   std::uint64_t available_bytes = 0;  // what can be taken without swapping, within the cgroup's limit; 0 = unknown
   std::uint64_t limit_bytes = 0;      // of the cgroup; 0 = none
+  std::string device{};               // whose memory this is; "": the host's
 
   // At the worst moment: copies are gone before anything but weights takes memory.
   std::uint64_t total_bytes() const {

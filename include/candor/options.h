@@ -45,7 +45,9 @@ struct EngineOptions {
   std::filesystem::path model_path{};  // a GGUF file, or a folder of safetensors with its config.json
   std::string quantize{};     // "q4_k_m" and the like: weights are encoded while they are loaded; "" = as they are
   bool fast_weights = false;  // read Q4_K matrices as close values that cost less: docs/numerics.md, "Rebased weights"
-  std::string backend = "cpu";  // or "reference"
+  // What computes: "cpu"; "cuda", an NVIDIA GPU, with the same bits; "auto", the GPU where there is one and the model
+  // fits it, else the CPU; "reference", slow and in f32.
+  std::string backend = "cpu";
   std::int32_t n_threads = 0;   // 0 = what this machine advises
   std::int32_t n_ranks = 1;     // processes that share the model: each has some threads and its part of the weights
   std::filesystem::path rank_program{};  // the candor command, which the other ranks run; needed with several

@@ -75,6 +75,8 @@ struct BackendInfo {
   int32_t n_ranks = 1;       // that share each model
   int32_t n_ranks_here = 1;  // of those, on this computer
   RowKinds rows{};           // that its operations know
+  uint64_t device_bytes = 0;  // of a device's own memory; 0: it computes in the host's
+  uint64_t free_bytes = 0;    // of them, when it was opened
 };
 
 struct StepTicket {

@@ -17,6 +17,7 @@
 #include "constrain/masked_constraint.h"
 #include "engine/engine_impl.h"
 #include "engine/open/adapter_loading.h"
+#include "engine/open/device_choice.h"
 #include "engine/open/draft_model.h"
 #include "engine/open/loaded_model.h"
 #include "engine/open/memory_plan.h"

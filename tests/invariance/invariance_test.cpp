@@ -9,6 +9,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "engine/engine_impl.h"
+#include "engine/open/device_choice.h"
 #include "engine_fixture.h"
 #include "formats/model_file.h"
 #include "kernels/kernels.h"

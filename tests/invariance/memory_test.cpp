@@ -7,6 +7,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "engine/engine_impl.h"
+#include "engine/open/device_choice.h"
 #include "engine_fixture.h"
 #include "kernels/kernels.h"
 #include "support/broken_backend.h"

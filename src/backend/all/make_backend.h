@@ -1,5 +1,5 @@
 #pragma once
-// Makes the backend of a name ("cpu", "reference"). The only place that names concrete backends, so that nothing else
+// Makes the backend of a name ("cpu", "cuda", "reference"). The only place that names concrete backends, so that nothing else
 // depends on one.
 
 #include <cstdint>
@@ -15,7 +15,8 @@ struct BackendOptions {
   int32_t n_threads = 0;  // 0 = as many as platform::topology() advises
 };
 
-// name: "cpu" or "reference"; an unknown name is refused with the list.
+// name: "cpu", "cuda" or "reference"; an unknown name is refused with the list. "cuda" is refused in a program without
+// kernels for GPUs, and where no GPU can be opened.
 Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options);
 
 }  // namespace candor::backend

@@ -20,9 +20,9 @@ TEST(make_backend, both_backends_open_by_name) {
 }
 
 TEST(make_backend, an_unknown_name_is_refused_with_the_list) {
-  const auto refused = make_backend("cuda", {});
+  const auto refused = make_backend("metal", {});
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message, "backend \"cuda\" is unknown, expected one of: cpu, reference");
+  EXPECT_EQ(refused.error().message, "backend \"metal\" is unknown, expected one of: cpu, cuda, reference");
 }
 
 TEST(make_backend, thread_counts_and_instruction_sets_that_do_not_exist_are_refused) {

@@ -86,10 +86,6 @@ int32_t LoadedModel::window_tokens() const {
   return longest;
 }
 
-Result<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions& options) {
-  return make_ranked_backend(options);
-}
-
 std::unique_ptr<draft::Drafter> make_drafter(LoadedModel& loaded) {
   DraftModel& draft = *loaded.draft;
   if (draft.is_head) {

@@ -35,7 +35,6 @@ struct PlacedAdapter {
 
 // Makes the backend that the options name; tests pass backends of their own.
 using BackendFactory = std::function<Result<std::unique_ptr<backend::Backend>>(const EngineOptions& options)>;
-Result<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions& options);
 
 struct LoadedModel {
   EngineOptions options{};  // as the model wants them; n_ctx, kv_blocks and costs are what is in effect

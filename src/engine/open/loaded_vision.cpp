@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "engine/open/device_choice.h"
 #include "engine/open/loaded_model.h"
 #include "image/recipe.h"
 #include "platform/topology.h"
@@ -28,7 +29,7 @@ Result<std::unique_ptr<formats::ModelFile>> open_file(const EngineOptions& optio
 EngineOptions of_encoder(const EngineOptions& options) {
   EngineOptions own;
   own.model_path = options.model_path;
-  own.backend = options.backend;
+  own.backend = options.backend == "auto" ? "cpu" : options.backend;
   own.n_threads = options.n_threads;
   return own;
 }

@@ -121,8 +121,13 @@ Result<MemoryPlan> plan_memory(const EngineOptions& asked, const formats::ModelF
   plan.kv_blocks = budget.n_blocks;
   plan.kv_block_tokens = backend::kBlockTokens;
   plan.kv_type = name_of(kv_type);
-  plan.available_bytes = topology.memory_available_bytes;
-  plan.limit_bytes = topology.memory_limit.value_or(0);
+  if (backend.info().device_bytes > 0) {
+    plan.device = backend.info().description;
+    plan.available_bytes = backend.info().free_bytes;
+  } else {
+    plan.available_bytes = topology.memory_available_bytes;
+    plan.limit_bytes = topology.memory_limit.value_or(0);
+  }
   return plan;
 }
 
@@ -130,10 +135,10 @@ Result<void> check_fits(const MemoryPlan& plan) {
   if (plan.fits()) return {};
   return fail(
       ErrorKind::kOutOfMemory,
-      fmt::format("the model needs {} of memory ({} of weights, {} of K/V, {} of activations{}{}{}{}), and {} are "
+      fmt::format("the model needs {} of memory{} ({} of weights, {} of K/V, {} of activations{}{}{}{}), and {} are "
                   "available; choose a smaller model, or a shorter context with -c",
-                  gigabytes(plan.total_bytes()), gigabytes(plan.weight_bytes), gigabytes(plan.kv_bytes),
-                  gigabytes(plan.scratch_bytes),
+                  gigabytes(plan.total_bytes()), plan.device.empty() ? "" : " of " + plan.device,
+                  gigabytes(plan.weight_bytes), gigabytes(plan.kv_bytes), gigabytes(plan.scratch_bytes),
                   plan.state_bytes > 0 ? ", " + gigabytes(plan.state_bytes) + " of recurrent states" : "",
                   plan.draft_bytes > 0 ? ", " + gigabytes(plan.draft_bytes) + " of a draft model" : "",
                   plan.adapter_bytes > 0 ? ", " + gigabytes(plan.adapter_bytes) + " of adapters" : "",
