@@ -12,15 +12,21 @@
 # packages a release, tried in clean roots (scripts/try_packages.sh) and made twice (check_reproducible.sh), and one for
 #        64-bit Arm: 45 minutes
 # arm    the product for 64-bit Arm under qemu (scripts/test_arm.sh): 40 minutes
+# cuda   kernels for GPUs, compiled for every card and looked through (scripts/check_cuda.py), and the module's tests
 # spark  batch inference with Spark (python/tests/test_spark.py): some 3 minutes
 # frameworks LlamaIndex, Haystack, DSPy, instructor, Cohere's and Hugging Face's clients against the server: 3 minutes
 # adding what docs/adding.md says, done in a copy (scripts/check_adding.py): some 15 minutes
 set -u
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- fuzz tsan soak alone lint packages arm spark frameworks adding
+[ $# -gt 0 ] || set -- fuzz tsan soak alone lint packages arm cuda spark frameworks adding
 packages() {
   sh scripts/package.sh && sh scripts/try_packages.sh && sh scripts/check_reproducible.sh &&
     sh scripts/package.sh --for aarch64 && sh scripts/try_packages.sh build-package-aarch64/out
+}
+
+cuda() {
+  sh scripts/setup_cuda.sh && python3 scripts/check_cuda.py --archs 80,86,89,90a,100,120 --self-test &&
+    sh scripts/build.sh cuda candor_backend_cuda_test && build-cuda/tests/candor_backend_cuda_test
 }
 
 spark() {
@@ -50,10 +56,11 @@ for part in "$@"; do
     lint) command="sh scripts/lint.sh" ;;
     packages) command="packages" ;;
     arm) command="sh scripts/test_arm.sh" ;;
+    cuda) command="cuda" ;;
     spark) command="spark" ;;
     frameworks) command="frameworks" ;;
     adding) command="python3 scripts/check_adding.py" ;;
-    *) echo "nightly: what is \"$part\"? fuzz, tsan, soak, alone, lint, packages, arm, spark, frameworks, adding" >&2; exit 2 ;;
+    *) echo "nightly: what is \"$part\"? fuzz, tsan, soak, alone, lint, packages, arm, cuda, spark, frameworks, adding" >&2; exit 2 ;;
   esac
   printf '\n== %s\n' "$part"
   began=$(date +%s)
