@@ -4,10 +4,12 @@
 
 #include "backend/cuda/device.h"
 #include "backend/cuda/kernels/row_args.h"
+#include "backend/cuda/kernels/word_args.h"
 
 // X(name, Args)
 // clang-format off
 #define CANDOR_CUDA_KERNELS(X) \
+  X(try_words, TryWordsArgs) \
   X(add_scaled, AddScaledArgs) \
   X(scale_all, ScaleArgs) \
   X(cap_all, SoftCapArgs) \
