@@ -17,6 +17,7 @@
 #include "apps/options/model_choice.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "backend/all/gpus.h"
 #include "backend/all/make_backend.h"
 #include "candor/version.h"
 #include "formats/model_file.h"
@@ -79,6 +80,13 @@ Finding backend_finding() {
   return {"kernels", value, ""};
 }
 
+void add_gpu_findings(std::vector<Finding>& findings) {
+  const std::vector<backend::GpuFinding> gpus = backend::examine_gpus();
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    findings.push_back({gpus.size() == 1 ? "GPU" : fmt::format("GPU {}", i), gpus[i].value, gpus[i].problem});
+  }
+}
+
 Finding model_finding() {
   auto path = shipped_model();
   if (!path) return {"shipped model", "", path.error().message};
@@ -108,6 +116,7 @@ std::vector<Finding> examine() {
                           ? "off: large models read slower (echo madvise > /sys/kernel/mm/transparent_hugepage/enabled)"
                           : ""});
   findings.push_back(backend_finding());
+  add_gpu_findings(findings);
   findings.push_back(model_finding());
   return findings;
 }
