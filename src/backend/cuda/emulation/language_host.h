@@ -13,6 +13,7 @@
 #define CANDOR_KERNEL(name, Args) void name([[maybe_unused]] const Args& args)
 #define CANDOR_DEVICE inline
 #define CANDOR_TABLE inline constexpr
+#define CANDOR_UNROLL
 
 namespace candor::backend::cuda {
 

@@ -60,4 +60,14 @@ inline int32_t dot4(uint32_t a, uint32_t b, int32_t c) {
   return static_cast<int32_t>(static_cast<uint32_t>(c) + static_cast<uint32_t>(sum));
 }
 
+inline uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selectors) {
+  const uint64_t bytes = uint64_t{b} << 32 | a;
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < 4; ++i) {
+    const auto byte = static_cast<uint32_t>(bytes >> (8 * ((selectors >> (4 * i)) & 7u)));
+    result |= (byte & 0xffu) << (8 * i);
+  }
+  return result;
+}
+
 }  // namespace candor::backend::cuda

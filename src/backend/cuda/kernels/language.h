@@ -7,6 +7,7 @@
 //   CANDOR_KERNEL(name, Args) { ... args.x ... }   one thread of a kernel; Args is plain data
 //   CANDOR_DEVICE                                  before a function that kernels call
 //   CANDOR_TABLE int8_t kTable[4] = {...};         constants that kernels index
+//   CANDOR_UNROLL                                  before a loop that indexes an array of registers
 //
 // Where a thread is (all uint32_t): thread() of n_threads() in its block, lane() of 32 in warp() of n_warps();
 // block_x(), block_y(), block_z() of n_blocks_x(), n_blocks_y(), n_blocks_z().
@@ -29,6 +30,7 @@
 //   mma_s8(d, a, b)                                d [16, 8] += a [16, 32] b [32, 8]: int8 products, int32 sums;
 //                                                  fragments as PTX's mma.m16n8k32 with .s8 has them
 // dot4(a, b, c): c + the sum of four int8 products.
+// permute_bytes(a, b, selectors): byte i is byte (selectors >> 4 i) % 8 of a (0 to 3) and b; bits 3 of selectors are 0.
 //
 // Copies from global to shared memory behind a thread's back, 16 bytes each, both ends aligned to 16:
 //   copy_async16(s, i, source); commit_async(); wait_async<N>();

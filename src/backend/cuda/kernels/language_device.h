@@ -10,6 +10,7 @@
 #define CANDOR_KERNEL(name, Args) extern "C" __global__ void name(const __grid_constant__ Args args)
 #define CANDOR_DEVICE __device__ __forceinline__
 #define CANDOR_TABLE static __device__ const
+#define CANDOR_UNROLL _Pragma("unroll")
 
 namespace candor::backend::cuda {
 
@@ -142,6 +143,11 @@ CANDOR_DEVICE uint32_t ballot(bool bit) {
 // c + the sum of four products of signed bytes.
 CANDOR_DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c) {
   return __dp4a(static_cast<int>(a), static_cast<int>(b), c);
+}
+
+// Byte i of the result is byte number (selectors >> 4 i) % 8 of b, a: a's are 0 to 3.
+CANDOR_DEVICE uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selectors) {
+  return __byte_perm(a, b, selectors);
 }
 
 // d += a b of a warp: 16 x 32 signed bytes by 32 x 8. With g = lane / 4 and t = lane % 4: a[0], a[2] hold row g, a[1],
