@@ -112,7 +112,7 @@ TEST_F(EmulatedDeviceTest, LanesShuffleAndVote) {
   EXPECT_EQ(download(args.dst, 66), expected);
 }
 
-struct ProductArgs {
+struct MmaArgs {
   const int8_t* a;  // [16, 32]
   const int8_t* b;  // [8, 32], by columns
   int32_t* d;       // [16, 8]
@@ -125,7 +125,7 @@ uint32_t load4(const int8_t* bytes) {
 }
 
 template <bool kSwapped>
-CANDOR_KERNEL(multiply, ProductArgs) {
+CANDOR_KERNEL(multiply, MmaArgs) {
   const uint32_t group = lane() / 4;
   const uint32_t k = lane() % 4 * 4;
   const int8_t* upper = args.a + group * 32 + k;
@@ -151,9 +151,9 @@ class ProductTest : public EmulatedDeviceTest {
     }
     return d;
   }
-  std::vector<int32_t> multiply_on_device(void (*kernel)(const ProductArgs&), const std::vector<int8_t>& a,
+  std::vector<int32_t> multiply_on_device(void (*kernel)(const MmaArgs&), const std::vector<int8_t>& a,
                                           const std::vector<int8_t>& b, const std::vector<int32_t>& d) {
-    const ProductArgs args{upload(a), upload(b), upload(d)};
+    const MmaArgs args{upload(a), upload(b), upload(d)};
     device_->launch_function(kernel, "multiply", {.n_threads = 32}, args);
     EXPECT_EQ(error(), "");
     return download(args.d, d.size());

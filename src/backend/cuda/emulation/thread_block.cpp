@@ -97,6 +97,8 @@ void ThreadBlock::end_thread() {
   ++n_ended_;
   Copies& copies = copies_[thread_];
   if (copies.n_arrived < copies.issued.size()) fail("ends before its asynchronous copies arrived (wait_async<0>)");
+  copies.issued.clear();
+  copies.n_arrived = 0;
   copies.group_ends.clear();
   copies.n_groups_arrived = 0;
 }
@@ -204,10 +206,10 @@ void ThreadBlock::wait_async(size_t n_groups_left) {
       shadow_.arrive(copy.offset, 16, accessor());
     }
   }
-  if (copies.n_arrived < copies.issued.size()) return;
+  // Groups count the copies before their end: both begin anew together.
+  if (copies.n_arrived < copies.issued.size() || copies.n_groups_arrived < copies.group_ends.size()) return;
   copies.issued.clear();
   copies.n_arrived = 0;
-  if (copies.n_groups_arrived < copies.group_ends.size()) return;
   copies.group_ends.clear();
   copies.n_groups_arrived = 0;
 }
