@@ -23,7 +23,12 @@
   X(add_gated, AddGatedArgs) \
   X(copy_pieces, CopyPiecesArgs) \
   X(add_experts, AddExpertsArgs) \
-  X(add_adapted, AddAdaptedArgs)
+  X(add_adapted, AddAdaptedArgs) \
+  X(encode_f32, EncodeArgs) \
+  X(encode_bf16, EncodeArgs) \
+  X(encode_q8x256, EncodeArgs) \
+  X(encode_q8x32, EncodeArgs) \
+  X(encode_q8row, EncodeArgs)
 // clang-format on
 
 namespace candor::backend::cuda::kernel {
