@@ -16,6 +16,7 @@ inline ProductArgs product_args(const kernels::WeightShape& shape, const std::by
           .row_bytes = static_cast<int64_t>(kernels::encoded_row_bytes(encoding, shape.n_in)),
           .sums_at = static_cast<int64_t>(kernels::encoded_sums_offset(encoding, shape.n_in)),
           .scales_at = static_cast<int64_t>(kernels::encoded_scales_offset(encoding, shape.n_in)),
+          .halves_at = static_cast<int64_t>(kernels::encoded_halves_offset(shape.n_in)),
           .panel_bytes = static_cast<int64_t>(kernels::panel_bytes(shape)),
           .n_in = static_cast<int32_t>(shape.n_in)};
 }

@@ -3,6 +3,7 @@
 // here and a function in a .cu file of this folder.
 
 #include "backend/cuda/device.h"
+#include "backend/cuda/kernels/product_args.h"
 #include "backend/cuda/kernels/row_args.h"
 #include "backend/cuda/kernels/word_args.h"
 
@@ -28,7 +29,38 @@
   X(encode_bf16, EncodeArgs) \
   X(encode_q8x256, EncodeArgs) \
   X(encode_q8x32, EncodeArgs) \
-  X(encode_q8row, EncodeArgs)
+  X(encode_q8row, EncodeArgs) \
+  X(product_f32, ProductArgs) \
+  X(product_f16, ProductArgs) \
+  X(product_bf16, ProductArgs) \
+  X(product_q4_0, ProductArgs) \
+  X(product_q4_1, ProductArgs) \
+  X(product_q5_0, ProductArgs) \
+  X(product_q5_1, ProductArgs) \
+  X(product_q8_0, ProductArgs) \
+  X(product_q2_k, ProductArgs) \
+  X(product_q3_k, ProductArgs) \
+  X(product_q4_k, ProductArgs) \
+  X(product_q5_k, ProductArgs) \
+  X(product_q6_k, ProductArgs) \
+  X(product_iq1_s, ProductArgs) \
+  X(product_iq1_m, ProductArgs) \
+  X(product_iq2_xxs, ProductArgs) \
+  X(product_iq2_xs, ProductArgs) \
+  X(product_iq2_s, ProductArgs) \
+  X(product_iq3_xxs, ProductArgs) \
+  X(product_iq3_s, ProductArgs) \
+  X(product_iq4_nl, ProductArgs) \
+  X(product_iq4_xs, ProductArgs) \
+  X(product_tq1_0, ProductArgs) \
+  X(product_tq2_0, ProductArgs) \
+  X(product_q1_0, ProductArgs) \
+  X(product_q2_0, ProductArgs) \
+  X(product_mxfp4, ProductArgs) \
+  X(product_w8a8, ProductArgs) \
+  X(product_fp8, ProductArgs) \
+  X(product_fp4, ProductArgs) \
+  X(product_q4_k_fast, ProductArgs)
 // clang-format on
 
 namespace candor::backend::cuda::kernel {

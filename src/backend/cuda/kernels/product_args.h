@@ -25,6 +25,7 @@ struct ProductArgs {
   int64_t row_bytes = 0;
   int64_t sums_at = 0;  // of an encoded row
   int64_t scales_at = 0;
+  int64_t halves_at = 0;
   int64_t panel_bytes = 0;
   int32_t n_in = 0;
   int32_t n_out = 0;      // that are wanted; the matrix may have more
