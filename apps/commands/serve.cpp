@@ -322,17 +322,25 @@ int serve_several(const ServeOptions& options, Door& door) {
   return run_server(options, service, door, log, {what, ""}, [&loader] { return loader.forget_costs_that_are_off(); });
 }
 
-// Again and again where ranks are lost and that is asked for; not where they did not start.
-int serve_and_restart(const ServeOptions& options, Door& door, const std::function<int()>& serve_once) {
+// Again and again where ranks are lost and that is asked for, or a GPU and the CPU shall go on; not where they did not
+// start.
+int serve_and_restart(ServeOptions& options, Door& door, const std::function<int()>& serve_once) {
   while (true) {
     door.was_open = false;
     const int code = serve_once();
-    if (code != kRankLost || !options.restarts || !door.was_open || interrupted()) return code;
-    write_err("candor: the ranks are started again\n");
+    if (!door.was_open || interrupted()) return code;
+    if (code == kDeviceLost && options.on_device_lost == "cpu") {
+      options.generation.backend = "cpu";
+      write_err("candor: the server goes on with the CPU, until it is started again\n");
+    } else if (code == kRankLost && options.restarts) {
+      write_err("candor: the ranks are started again\n");
+    } else {
+      return code;
+    }
   }
 }
 
-int serve(const ServeOptions& options) {
+int serve(ServeOptions& options) {
   if (options.opens_page && options.no_ui)
     return say_error("ui: --no-ui leaves out the page that ui opens; serve has it"), kUserInput;
   if (!fits_models(options)) return kUserInput;
@@ -408,6 +416,8 @@ void add_server(CLI::App& app, const char* name, const char* help, bool opens_pa
   add_machine_options(*command, options->generation, "one for each NUMA domain");
   add_disk_cache(*command, options->generation.disk_cache);
   command->add_flag("--restart", options->restarts, "start the ranks again where one is lost, instead of ending");
+  add_choice(*command, "--on-device-lost", options->on_device_lost, {"cpu", "exit"},
+             "where the GPU fails: go on with the CPU, or end (exit)");
   add_int(*command, "--parallel", options->parallel, 1, 4096, "requests computed at once (16)")->default_str("16");
   add_int(*command, "--max-queued", options->max_queued, 0, kMostCount, "requests waiting; beyond: 429 (128)")
       ->default_str("128");

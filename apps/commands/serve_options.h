@@ -24,6 +24,7 @@ struct ServeOptions {
   std::vector<std::string> keys, hosts, origins, aliases;
   std::string host = "127.0.0.1";
   std::string log_level = "info";
+  std::string on_device_lost = "exit";
   std::optional<int64_t> port, parallel, max_queued, n_workers, max_n, max_connections, max_per_key, body_mb,
       inflight_mb, drain_seconds;
   bool strict = false;

@@ -70,6 +70,7 @@ void CudaOps::begin(const StepBatch& batch, CudaKv& kv) {
   kv_ = &kv;
   has_logits_ = false;
   rope_tables_.begin_step();
+  rotations_.clear();
   tables_.begin();
   std::vector<RowPlace> places = row_places(batch);
   row_places_ = lone_places_ = tables_.put(std::span<const RowPlace>(places));
@@ -158,12 +159,21 @@ void CudaOps::compute(const op::Norm& call) {
   device_.run(call.spec.kind == NormKind::kRms ? kernel::rms_norm_rows : kernel::layer_norm_rows, launch, args);
 }
 
+// Of the device: the first use in a step brings them there.
+cpu::RopeRows CudaOps::rotations(const RopeSpec& spec) {
+  const cpu::RopeRows rows = rope_tables_.rows(spec, batch_, pool_);
+  const auto known = std::ranges::find(rotations_, rows.cos, &Rotations::host);
+  if (known != rotations_.end()) return known->rows;
+  const size_t n = batch_.positions.size() * static_cast<size_t>(spec.n_dims / 2);
+  const cpu::RopeRows copies{tables_.put(std::span<const float>(rows.cos, n)),
+                             tables_.put(std::span<const float>(rows.sin, n))};
+  rotations_.push_back({rows.cos, copies});
+  return copies;
+}
+
 void CudaOps::compute(const op::Rope& call) {
   if (call.spec->n_dims == 0 || call.x.n_rows == 0) return;
-  const cpu::RopeRows rows = rope_tables_.rows(*call.spec, batch_, pool_);
-  const size_t n = static_cast<size_t>(call.x.n_rows) * static_cast<size_t>(call.spec->n_dims / 2);
-  const float* cos = tables_.put(std::span<const float>(rows.cos, n));
-  const float* sin = tables_.put(std::span<const float>(rows.sin, n));
+  const auto [cos, sin] = rotations(*call.spec);
   if (cos == nullptr || sin == nullptr) return;
   device_.run(kernel::rope_rows, {.x = static_cast<uint32_t>(call.x.n_rows), .n_threads = kThreads},
               RopeRowsArgs{arena_.data(call.x), cos, sin, call.x.n_rows, call.n_heads, call.head_dim, call.spec->n_dims,

@@ -107,11 +107,18 @@ class CudaOps final : public Ops {
     bool may_replace = true;  // a term without `down` is another product
   };
 
+  // A table of this step, of the host and of the device.
+  struct Rotations {
+    const float* host = nullptr;
+    cpu::RopeRows rows{};
+  };
+
   // fn(row, dst) fills row t of a table on the host; the rows are copied.
   template <class Fn>
   float* host_rows(int32_t n_rows, int32_t n_cols, Fn&& fn);
   template <class RowOf>
   void add_table_rows(Activation dst, const Weight& table, RowOf row_of);
+  cpu::RopeRows rotations(const RopeSpec& spec);
   void scale_all(float* x, float factor, int64_t n);
   void gate(float* dst, const float* gate, const float* up, GateKind kind, int64_t n);
   // Rows of n floats into encoded_; src_rows: of the device, or nullptr.
@@ -150,7 +157,8 @@ class CudaOps final : public Ops {
   const RowPlace* row_places_ = nullptr;   // [T], of the device
   const RowPlace* lone_places_ = nullptr;  // the same without groups
   const int32_t* block_table_ = nullptr;   // [S, max_blocks]
-  const int32_t* out_rows_ = nullptr;      // [n_out]
+  std::vector<Rotations> rotations_;
+  const int32_t* out_rows_ = nullptr;  // [n_out]
   Activation logits_{};
   bool has_logits_ = false;
 
