@@ -2,16 +2,46 @@
 // Launches of attention's kernels. One thread, in the order of the device.
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
 
 #include "backend/cuda/device.h"
 #include "backend/cuda/kernels/attend_args.h"
+#include "backend/step_batch.h"
 
 namespace candor::backend::cuda {
 
-// Bytes that args.partials needs.
-size_t attend_partial_bytes(const AttendRowsArgs& args);
-
 void store_pages(Device& device, const StorePagesArgs& args);
-void attend_rows(Device& device, const AttendRowsArgs& args);
+
+// How one kernel takes its tiles.
+struct BlockPlan {
+  int32_t n_tiles = 0;
+  int32_t n_queries = 0;    // rows x heads that a block has room for; 0: the kernel takes no such rows
+  int32_t block_heads = 0;  // query heads of a block
+  int32_t n_parts = 0;      // blocks for those of a K/V head
+  int32_t tile_rows = 0;    // of a tile, at most
+  int32_t group_tiles = 0;  // key tiles at a time
+  int64_t shared_bytes = 0;
+};
+
+// How the rows of a step are shared out among blocks of threads. Layers of one shape and window have equal plans.
+struct AttendPlan {
+  std::vector<RowTile> tiles{};  // those of `few`, then those of `many`
+  BlockPlan few{};               // queries of one row or two
+  BlockPlan many{};
+  int32_t n_splits = 1;        // of those that a tile sees, at most
+  bool shares_splits = false;  // each split has a block of its own
+  size_t partial_bytes = 0;
+};
+// args: pointers are not read. REQUIRES: seqs cover its rows.
+AttendPlan plan_attention(const DeviceInfo& device, const AttendRowsArgs& args, std::span<const SeqSlice> seqs);
+
+// What the plan needs on the device: its tiles, and room for partial results.
+struct AttendRoom {
+  const RowTile* tiles = nullptr;
+  std::byte* partials = nullptr;  // [partial_bytes]
+};
+void attend_rows(Device& device, const AttendRowsArgs& args, const AttendPlan& plan, const AttendRoom& room);
 
 }  // namespace candor::backend::cuda

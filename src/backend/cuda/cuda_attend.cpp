@@ -5,7 +5,6 @@
 
 #include "backend/cuda/attend_kernels.h"
 #include "backend/cuda/cuda_ops.h"
-#include "kernels/attend.h"
 
 namespace candor::backend::cuda {
 
@@ -27,6 +26,15 @@ const float* CudaOps::slopes_of(const AttnSpec& spec) {
   return slopes_.as<float>() + spec.first_head;
 }
 
+// On the device; layers of one shape share them.
+const RowTile* CudaOps::tiles_of(const std::vector<RowTile>& tiles) {
+  for (const TileTable& table : tile_tables_) {
+    if (table.tiles == tiles) return table.memory;
+  }
+  tile_tables_.push_back({tiles, tables_.put(std::span<const RowTile>(tiles))});
+  return tile_tables_.back().memory;
+}
+
 void CudaOps::compute(const op::Attend& call) {
   if (batch_.n_rows() == 0) return;
   const AttnSpec& spec = *call.spec;
@@ -40,35 +48,32 @@ void CudaOps::compute(const op::Attend& call) {
                           .rows = row_places_,
                           .n_rows = batch_.n_rows(),
                           .n_kv_heads = spec.n_kv_heads,
-                          .head_dim = spec.head_dim,
-                          .page_bytes = static_cast<int32_t>(kv_->page_bytes(term.layer))});
+                          .head_dim = spec.head_dim});
   }
-  int32_t last = 0;
-  for (const SeqSlice& seq : batch_.seqs) last = std::max(last, seq.n_past + seq.n_rows);
-  AttendRowsArgs args{.pages = pages,
-                      .q = arena_.data(term.q),
-                      .dst = arena_.data(call.dst),
-                      .rows = spec.sees_groups ? row_places_ : lone_places_,
-                      .slopes = slopes_of(spec),
-                      .sinks = spec.has_sinks ? values_of(term.sinks) : nullptr,
-                      .biases = spec.bias_reach > 0 ? values_of(term.biases) : nullptr,
-                      .n_rows = batch_.n_rows(),
-                      .n_heads = spec.n_heads,
-                      .n_kv_heads = spec.n_kv_heads,
-                      .head_dim = spec.head_dim,
-                      .value_dim = spec.value_dim(),
-                      .n_splits = (last - 1) / kernels::kSplitTokens + 1,
-                      .window_tokens = spec.window_tokens,
-                      .chunk_tokens = spec.chunk_tokens,
-                      .ahead_tokens = spec.is_two_sided ? spec.window_tokens : 0,
-                      .bias_reach = spec.bias_reach,
-                      .scale = spec.scale,
-                      .softcap = spec.softcap,
-                      .is_latent = is_latent};
-  keep(partials_.reserve(attend_partial_bytes(args)));
-  if (!status_) return;
-  args.partials = partials_.data();
-  attend_rows(device_, args);
+  const AttendRowsArgs args{.pages = pages,
+                            .q = arena_.data(term.q),
+                            .dst = arena_.data(call.dst),
+                            .rows = spec.sees_groups ? row_places_ : lone_places_,
+                            .slopes = slopes_of(spec),
+                            .sinks = spec.has_sinks ? values_of(term.sinks) : nullptr,
+                            .biases = spec.bias_reach > 0 ? values_of(term.biases) : nullptr,
+                            .n_rows = batch_.n_rows(),
+                            .n_heads = spec.n_heads,
+                            .n_kv_heads = spec.n_kv_heads,
+                            .head_dim = spec.head_dim,
+                            .value_dim = spec.value_dim(),
+                            .window_tokens = spec.window_tokens,
+                            .chunk_tokens = spec.chunk_tokens,
+                            .ahead_tokens = spec.is_two_sided ? spec.window_tokens : 0,
+                            .bias_reach = spec.bias_reach,
+                            .scale = spec.scale,
+                            .softcap = spec.softcap,
+                            .is_latent = is_latent};
+  const AttendPlan plan = plan_attention(device_.info(), args, batch_.seqs);
+  keep(partials_.reserve(plan.partial_bytes));
+  const RowTile* tiles = tiles_of(plan.tiles);
+  if (!status_ || tiles == nullptr) return;
+  attend_rows(device_, args, plan, {tiles, partials_.data()});
 }
 
 }  // namespace candor::backend::cuda

@@ -72,6 +72,7 @@ void CudaOps::begin(const StepBatch& batch, CudaKv& kv) {
   rope_tables_.begin_step();
   rotations_.clear();
   tables_.begin();
+  tile_tables_.clear();
   std::vector<RowPlace> places = row_places(batch);
   row_places_ = lone_places_ = tables_.put(std::span<const RowPlace>(places));
   if (!batch.groups.empty()) {

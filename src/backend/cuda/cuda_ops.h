@@ -113,6 +113,12 @@ class CudaOps final : public Ops {
     cpu::RopeRows rows{};
   };
 
+  // Tiles of a step's rows, and their copy on the device.
+  struct TileTable {
+    std::vector<RowTile> tiles;
+    const RowTile* memory = nullptr;
+  };
+
   // fn(row, dst) fills row t of a table on the host; the rows are copied.
   template <class Fn>
   float* host_rows(int32_t n_rows, int32_t n_cols, Fn&& fn);
@@ -137,6 +143,7 @@ class CudaOps final : public Ops {
                        std::span<const int32_t> rows);
   void adapt_experts(const MoeTerm& term, ExpertPart part, Activation src, Activation dst);
   const float* slopes_of(const AttnSpec& spec);
+  const RowTile* tiles_of(const std::vector<RowTile>& tiles);
   void keep(Result<void> result);
 
   Device& device_;
@@ -159,6 +166,7 @@ class CudaOps final : public Ops {
   const int32_t* block_table_ = nullptr;   // [S, max_blocks]
   std::vector<Rotations> rotations_;
   const int32_t* out_rows_ = nullptr;  // [n_out]
+  std::vector<TileTable> tile_tables_;
   Activation logits_{};
   bool has_logits_ = false;
 

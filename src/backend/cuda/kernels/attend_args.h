@@ -26,7 +26,8 @@ struct PagePlaces {
   int32_t format = 0;  // kernels::KvFormat's number
 };
 
-// k, v: [n_rows, n_kv_heads * head_dim]. A page is cleared where its first token is stored.
+// k, v: [n_rows, n_kv_heads * head_dim]. A page is cleared where its first token is stored. Rows of a sequence stand
+// one after another.
 struct StorePagesArgs {
   PagePlaces pages{};
   const float* k = nullptr;
@@ -35,7 +36,6 @@ struct StorePagesArgs {
   int32_t n_rows = 0;
   int32_t n_kv_heads = 0;
   int32_t head_dim = 0;
-  int32_t page_bytes = 0;
 };
 
 // q: [n_rows, n_heads * head_dim], dst: [n_rows, n_heads * value_dim].
@@ -44,7 +44,6 @@ struct AttendRowsArgs {
   const float* q = nullptr;
   float* dst = nullptr;
   const RowPlace* rows = nullptr;
-  std::byte* partials = nullptr;  // of splits: attend_partial_floats() floats each, [row][head][split]
   const float* slopes = nullptr;  // [n_heads] of ALiBi, or nullptr
   const float* sinks = nullptr;   // [n_heads] or nullptr
   const float* biases = nullptr;  // [n_heads, 2 * bias_reach + 1] or nullptr
@@ -53,7 +52,6 @@ struct AttendRowsArgs {
   int32_t n_kv_heads = 0;
   int32_t head_dim = 0;
   int32_t value_dim = 0;  // less than head_dim, and the beginning of the key, with a latent
-  int32_t n_splits = 0;   // room for partials of a row and head; the grid's z
   int32_t window_tokens = 0;
   int32_t chunk_tokens = 0;
   int32_t ahead_tokens = 0;
@@ -61,6 +59,33 @@ struct AttendRowsArgs {
   float scale = 0.0f;
   float softcap = 0.0f;
   bool is_latent = false;
+};
+
+// Consecutive rows of one sequence, which a block of threads takes together.
+struct RowTile {
+  int32_t first_row = 0;
+  int32_t n_rows = 0;
+  bool operator==(const RowTile&) const = default;
+};
+
+// A launch of attention: block (x, y, z) takes tile x and the heads of part y, of split z of those that the tile sees,
+// or of all of them where the grid has one z. Places in shared memory are bytes.
+struct AttendBlocksArgs {
+  AttendRowsArgs rows{};
+  const RowTile* tiles = nullptr;
+  float* partials = nullptr;  // of splits, partial_floats each: [row][head][split % n_splits]; where z > 1
+  int32_t partial_floats = 0;
+  int32_t n_splits = 0;     // room for partials of a row and head
+  int32_t block_heads = 0;  // query heads of a block, all of one K/V head
+  int32_t n_parts = 0;      // blocks for the query heads of a K/V head
+  int32_t group_tiles = 0;  // key tiles at a time; attend_few alone
+  int32_t weights_at = 0;
+  int32_t outputs_at = 0;
+  int32_t queries_at = 0;
+  int32_t places_at = 0;
+  int32_t sums_at = 0;    // attend_few alone
+  int32_t keys_at = 0;    // stages of keys, of both in attend_tiles
+  int32_t values_at = 0;  // attend_few alone
 };
 
 }  // namespace candor::backend::cuda

@@ -3,6 +3,7 @@
 // here and a function in a .cu file of this folder.
 
 #include "backend/cuda/device.h"
+#include "backend/cuda/kernels/attend_args.h"
 #include "backend/cuda/kernels/product_args.h"
 #include "backend/cuda/kernels/row_args.h"
 #include "backend/cuda/kernels/word_args.h"
@@ -60,7 +61,18 @@
   X(product_w8a8, ProductArgs) \
   X(product_fp8, ProductArgs) \
   X(product_fp4, ProductArgs) \
-  X(product_q4_k_fast, ProductArgs)
+  X(product_q4_k_fast, ProductArgs) \
+  X(store_pages, StorePagesArgs) \
+  X(attend_few4_bf16, AttendBlocksArgs) \
+  X(attend_few4_f32, AttendBlocksArgs) \
+  X(attend_few4_q8, AttendBlocksArgs) \
+  X(attend_few8_bf16, AttendBlocksArgs) \
+  X(attend_few8_f32, AttendBlocksArgs) \
+  X(attend_few8_q8, AttendBlocksArgs) \
+  X(attend_tiles_bf16, AttendBlocksArgs) \
+  X(attend_tiles_f32, AttendBlocksArgs) \
+  X(attend_tiles_q8, AttendBlocksArgs) \
+  X(attend_combine, AttendBlocksArgs)
 // clang-format on
 
 namespace candor::backend::cuda::kernel {

@@ -1,0 +1,60 @@
+#pragma once
+// Sizes of attention's work that a launch and its kernel must agree on. For both compilers.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/attend.h"
+
+namespace candor::backend::cuda::attention {
+
+using kernels::kKeyTile;
+using kernels::kPageTokens;
+using kernels::kSplitTokens;
+inline constexpr int32_t kTilePages = kKeyTile / kPageTokens;
+
+// Of keys and values in shared memory (attend_stages.h). per: dims (tokens) of a row.
+inline constexpr int32_t kStageDims = 32;   // of keys
+inline constexpr int32_t kChunkDims = 128;  // of values
+inline constexpr int32_t kRowWords = 16;
+inline constexpr int32_t kPieces = 8;
+constexpr int32_t piece_words(int32_t per) {
+  return (kStageDims / per + 1) * kRowWords;
+}
+constexpr int32_t stage_words(int32_t per) {
+  return kPieces * piece_words(per);
+}
+
+constexpr int32_t padded_dim(int32_t head_dim) {
+  return (head_dim + 15) / 16 * 16;
+}
+constexpr int32_t up_to(int32_t n, int32_t step) {
+  return (n + step - 1) / step;
+}
+constexpr int32_t key_stages(int32_t head_dim) {
+  return up_to(padded_dim(head_dim), kStageDims);
+}
+constexpr int32_t value_chunks(int32_t value_dim) {
+  return up_to(value_dim, kChunkDims);
+}
+// Of stages of values that no head fills.
+constexpr int32_t value_stage_words(int32_t head_dim, int32_t per) {
+  const int32_t dp = padded_dim(head_dim);
+  return (dp < kChunkDims ? dp / 16 : kPieces) * piece_words(per);
+}
+
+// Floats from one pair of tokens to the next among n queries' weights: 4 more than are used, for the banks.
+constexpr int32_t weight_stride(int32_t n) {
+  return 2 * n + 4;
+}
+
+// attend_tiles: queries of a warp, and stages of its ring.
+inline constexpr int32_t kWarpQueries = 8;
+inline constexpr int32_t kRingStages = 3;
+inline constexpr int32_t kWarpWeights = kKeyTile / 2 * weight_stride(kWarpQueries);
+inline constexpr int32_t kMostWarps = 8;
+
+// attend_few: most key tiles at a time.
+inline constexpr int32_t kMostGroupTiles = 4;
+
+}  // namespace candor::backend::cuda::attention
