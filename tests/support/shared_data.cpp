@@ -10,6 +10,7 @@ std::filesystem::path shared_data() {
 }
 
 std::filesystem::path project_file(const std::string& relative) {
+  if (const char* path = std::getenv("CANDOR_TEST_PROJECT")) return std::filesystem::path(path) / relative;
   return std::filesystem::path(CANDOR_SOURCE_DIR) / relative;
 }
 

@@ -11,6 +11,7 @@ namespace candor::testing {
 // ../shared/data beside the project's root, or CANDOR_TEST_DATA.
 std::filesystem::path shared_data();
 
+// Of the project's own files; CANDOR_TEST_PROJECT names the root of a copy on another machine.
 std::filesystem::path project_file(const std::string& relative);
 
 // The folder of tests/families/goldens as builds make them whole (golden_store.py).
