@@ -40,7 +40,7 @@ function(candor_compile_kernels source image)
   add_custom_command(
     OUTPUT ${image}
     COMMAND ${CANDOR_NVCC} --fatbin ${CANDOR_CUDA_FLAGS} ${targets} ${host} --compress-mode=size -frandom-seed ${name}
-            -I${CMAKE_SOURCE_DIR}/src -MD -MF ${image}.d -o ${image} ${source}
+            -I${CMAKE_SOURCE_DIR}/src -I${CMAKE_SOURCE_DIR}/include -MD -MF ${image}.d -o ${image} ${source}
     DEPENDS ${source} ${CANDOR_NVCC}
     DEPFILE ${image}.d
     COMMENT "nvcc ${name}"

@@ -62,6 +62,7 @@ def cmake_flags():
 class Compiler:
     def __init__(self, tools, work):
         self.tools, self.work, self.flags = tools, work, cmake_flags()
+        self.folders = [f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}"]
         self.opaque = work / "opaque.h"
         self.opaque.write_text(OPAQUE)
 
@@ -73,7 +74,7 @@ class Compiler:
 
     def ptx(self, source, arch, *more):
         out = self.work / f"{source.stem}.{arch}.{len(more)}.ptx"
-        self.run(self.tools / "nvcc", "-ptx", *self.flags, f"-arch=compute_{arch}", f"-I{ROOT / 'src'}", *more, "-o", out, source)
+        self.run(self.tools / "nvcc", "-ptx", *self.flags, f"-arch=compute_{arch}", *self.folders, *more, "-o", out, source)
         return out
 
     def machine_code(self, ptx, arch, *more):
@@ -181,8 +182,8 @@ def check_interface(compiler):
         return []
     source = compiler.work / "interface.cpp"
     source.write_text(ABI)
-    folders = [f"-I{folder}" for folder in (ROOT / "src", ROOT / "include", header.parent)]
-    done = subprocess.run(["c++", "-std=c++20", "-fsyntax-only", *folders, str(source)], capture_output=True, text=True)
+    done = subprocess.run(["c++", "-std=c++20", "-fsyntax-only", *compiler.folders, f"-I{header.parent}", str(source)],
+                          capture_output=True, text=True)
     return [f"driver.h: {line}" for line in done.stderr.splitlines() if "error:" in line]
 
 
