@@ -6,6 +6,7 @@
 // order; end_step(). What it computed stays where the backend has it until somebody reads it: read_logits(),
 // read_rows(). Operations cannot fail: what can is done by upload, make_kv and reserve_arena.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -126,10 +127,17 @@ class Backend {
   virtual StepTicket end_step() = 0;
   // The ticket is the handle of a step's logits: waits until they are computed, and brings them to the host.
   virtual LogitsView read_logits(StepTicket ticket) = 0;
-  // An activation is the handle of its rows: what the last step left in its slot, brought to the host.
+  // An activation is the handle of its rows: what the last operation left in its slot, brought to the host.
   virtual RowsView read_rows(Activation x) = 0;
+  // Rows of an activation from the host, [n_rows * n_cols], within a step: for the operations that come next. REQUIRES:
+  // not a backend of ranks.
+  virtual void write_rows(Activation x, std::span<const float> rows) {
+    float* place = host_rows(x);
+    CANDOR_CHECK(place != nullptr);
+    std::ranges::copy(rows, place);
+  }
 
-  // What follows is for ranks that share a model; a backend that computes alone has no use for it.
+  // What follows is for ranks or devices that share a model; a backend that computes alone has no use for it.
 
   // upload(), of which each rank keeps its part. The bytes are those of all ranks of this computer.
   virtual Result<std::unique_ptr<Weight>> upload_split(const TensorView& tensor, WeightRole role, const WeightSplit&) {

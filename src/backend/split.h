@@ -1,9 +1,12 @@
 #pragma once
-// How several ranks divide a model: which outputs of each weight and which heads a rank has, the blocks that a pass
-// runs (the other ranks follow rank 0), and what was sent between ranks. Backends that compute alone ignore all of it.
+// How several ranks, or two devices, divide a model: which outputs of each weight and which heads a rank has, the place
+// of a weight in the model (placement.h), the blocks that a pass runs (the other ranks follow rank 0), and what was sent
+// between ranks. Backends that compute alone ignore all of it.
 
 #include <cstdint>
 #include <vector>
+
+#include "backend/placement.h"
 
 namespace candor::backend {
 
@@ -29,6 +32,7 @@ struct WeightSplit {
   HeadCounts heads{};       // of kQueryHeads and kKvHeads
   bool is_read = false;     // its numbers decide where rows go: a vector of kWhole
   bool goes_along = false;  // its outputs are read whole, at the same time as others': one exchange is enough
+  WeightPlace place{};
 };
 
 // Heads of one rank: all of them share its K/V heads evenly.

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <string>
 
+#include "model/placement.h"
+
 namespace candor::model {
 namespace {
 
@@ -95,9 +97,9 @@ SplitKind kind_of_outputs(TensorRole role) {
 // What a layer that keeps a state reads whole; the shared expert's rows, which go with those of the others; queries of
 // a latent, whose pieces are read whole; and outputs, of which some blocks add several to the stream.
 bool goes_along(TensorRole role, const BlockSpec& block) {
-  constexpr TensorRole kRoles[] = {kDeltaQkv, kDeltaGate, kDeltaQ,  kDeltaK,      kDeltaV,   kDeltaAlphaUp,
-                                   kDeltaGateUp, kConvC,  kConvX,   kSsmGate,     kSsmChannels, kSharedUp,
-                                   kQueryUp,  kAttnOut,   kSsmOut,  kDown};
+  constexpr TensorRole kRoles[] = {kDeltaQkv,    kDeltaGate, kDeltaQ, kDeltaK,  kDeltaV,      kDeltaAlphaUp,
+                                   kDeltaGateUp, kConvC,     kConvX,  kSsmGate, kSsmChannels, kSharedUp,
+                                   kQueryUp,     kAttnOut,   kSsmOut, kDown};
   if (role == kSharedDown || role == kExpertDown) return block.ffn.has_parted_norms;
   return std::ranges::find(kRoles, role) != std::end(kRoles);
 }
@@ -109,9 +111,7 @@ int32_t mixer_exchanges(const BlockSpec& block) {
   return block.has_attention && !block.has_latent() && block.qk_norm == QkNorm::kWhole ? 3 : 2;
 }
 
-}  // namespace
-
-WeightSplit split_of(TensorRole role, const ArchSpec& spec, int32_t layer) {
+WeightSplit split_by_ranks(TensorRole role, const ArchSpec& spec, int32_t layer) {
   const BlockSpec& block = spec.blocks[static_cast<size_t>(layer)];
   const backend::HeadCounts heads{block.attn.n_heads, block.attn.n_kv_heads};
   if (const SplitKind kind = kind_of_outputs(role); kind != SplitKind::kWhole) {
@@ -123,6 +123,14 @@ WeightSplit split_of(TensorRole role, const ArchSpec& spec, int32_t layer) {
     return {is_query ? SplitKind::kOutputs : SplitKind::kWhole, heads, is_read, is_query};
   }
   return {kind_of_attention(role, block), heads, is_read};
+}
+
+}  // namespace
+
+WeightSplit split_of(TensorRole role, const ArchSpec& spec, int32_t layer) {
+  WeightSplit split = split_by_ranks(role, spec, layer);
+  split.place = place_of(role, spec, layer);
+  return split;
 }
 
 int32_t most_ranks(const ArchSpec& spec) {

@@ -1,5 +1,5 @@
 #pragma once
-// What ranks that share a model keep of each of its weights. Attention is shared out by heads, feed-forward and head of
+// What ranks that share a model keep of each of its weights, and where in the model the weight stands. Attention is shared out by heads, feed-forward and head of
 // the model by outputs; nothing is split along a sum, so that every number is computed by one rank, as if it were
 // alone. Latent attention and recurrent layers are computed by every rank, behind projections that are shared out.
 

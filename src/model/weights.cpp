@@ -341,11 +341,6 @@ WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   return traits.packing == WeightRole::kVector ? projection.bias : projection.weight;
 }
 
-WeightRole packing_of(const Binding& binding, const ArchSpec& spec) {
-  const bool is_also_head = binding.role == kEmbedding && spec.head.tied;
-  return is_also_head ? WeightRole::kEmbeddingAndLinear : traits_of(binding.role).packing;
-}
-
 // Asks for what is read next, and lets go of what was read, so that the disk works beside the packing and no second
 // copy of a weight stays in memory.
 class Reading {
@@ -379,6 +374,11 @@ void list_experts(BlockWeights& block) {
 }
 
 }  // namespace
+
+WeightRole packing_of(const Binding& binding, const ArchSpec& spec) {
+  const bool is_also_head = binding.role == kEmbedding && spec.head.tied;
+  return is_also_head ? WeightRole::kEmbeddingAndLinear : traits_of(binding.role).packing;
+}
 
 Result<std::vector<Binding>> bind_tensors(const formats::ModelFile& file, const Family& family, const ArchSpec& spec) {
   Binder binder(file, spec);

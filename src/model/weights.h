@@ -148,6 +148,8 @@ Result<std::vector<Binding>> bind_tensors(const formats::ModelFile& file, const 
 Result<std::vector<Binding>> bind_prediction(const formats::ModelFile& file, const Family& family,
                                              const ArchSpec& spec);
 
+backend::WeightRole packing_of(const Binding& binding, const ArchSpec& spec);
+
 // Where weights come from, what for and where to.
 struct Upload {
   const formats::ModelFile& file;

@@ -1,5 +1,6 @@
 #include "backend/cuda/cuda_backend.h"
 
+#include <span>
 #include <string>
 #include <utility>
 
@@ -60,6 +61,7 @@ class CudaBackend final : public Backend {
     return ops_.logits();
   }
   RowsView read_rows(Activation x) override { return ops_.rows(x); }
+  void write_rows(Activation x, std::span<const float> rows) override { ops_.write_rows(x, rows); }
   // What a device reports is nobody's request's fault, and may be gone behind a restart.
   Result<void> health() const override {
     for (const Result<void>& part : {device_->status(), ops_.status()}) {

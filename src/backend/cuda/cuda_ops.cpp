@@ -262,4 +262,8 @@ RowsView CudaOps::rows(Activation x) {
   return {kept.data(), x.n_rows, x.n_cols};
 }
 
+void CudaOps::write_rows(Activation x, std::span<const float> rows) {
+  device_.copy_in(arena_.data(x), rows.data(), rows.size_bytes());
+}
+
 }  // namespace candor::backend::cuda

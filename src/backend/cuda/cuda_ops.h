@@ -51,6 +51,7 @@ class CudaOps final : public Ops {
   // Of the step's Collect; copied from the device.
   LogitsView logits();
   RowsView rows(Activation x);
+  void write_rows(Activation x, std::span<const float> rows);
   // The first failure of this object's own: room that there was not.
   const Result<void>& status() const { return status_; }
 

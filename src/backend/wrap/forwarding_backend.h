@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "backend/backend.h"
@@ -35,6 +36,7 @@ class ForwardingBackend : public Backend {
   StepTicket end_step() override { return inner_->end_step(); }
   LogitsView read_logits(StepTicket ticket) override { return inner_->read_logits(ticket); }
   RowsView read_rows(Activation x) override { return inner_->read_rows(x); }
+  void write_rows(Activation x, std::span<const float> rows) override { inner_->write_rows(x, rows); }
 
   Result<std::unique_ptr<Weight>> upload_split(const TensorView& tensor, WeightRole role,
                                                const WeightSplit& split) override {

@@ -35,12 +35,12 @@ backend::ExpertPart expert_part(TensorRole role) {
 // fn(tensor, packing, split) for each matrix and vector that is uploaded. gains: of the part's size, or empty.
 template <class Fn>
 Result<void> for_tensors(const AdapterPart& part, const ArchSpec& spec, std::span<const float> gains, Fn&& fn) {
-  const backend::WeightSplit whole{};
+  const backend::WeightSplit split = split_of(part.role, spec, part.layer);
+  const backend::WeightSplit whole{.place = split.place};
   if (part.role == TensorRole::kEmbedding) {
     CANDOR_TRY(fn(part.is_whole() ? part.up : part.down, WeightRole::kEmbedding, whole));
     return part.is_whole() ? Result<void>{} : fn(part.up, WeightRole::kLinear, whole);
   }
-  const backend::WeightSplit split = split_of(part.role, spec, part.layer);
   if (!part.is_whole()) CANDOR_TRY(fn(part.down, WeightRole::kLinear, whole));
   CANDOR_TRY(fn(part.up, WeightRole::kLinear, split));
   if (gains.empty()) return {};
@@ -83,11 +83,11 @@ Result<std::unique_ptr<Adapter>> Adapter::upload(const AdapterFile& file, std::s
 
 Result<void> Adapter::add_part(const AdapterPart& part, std::span<const float> lengths, const AdapterBase& base,
                                backend::Backend& backend) {
-  if (part.role == TensorRole::kEmbedding) return add_table(part, base.weights, backend);
+  if (part.role == TensorRole::kEmbedding) return add_table(part, base, backend);
   const backend::WeightSplit split = split_of(part.role, base.spec, part.layer);
   AdapterTerm term{.scale = part.scale};
   if (!part.is_whole()) {
-    CANDOR_ASSIGN(term.down, keep(backend.upload(part.down, WeightRole::kLinear)));
+    CANDOR_ASSIGN(term.down, keep(backend.upload_split(part.down, WeightRole::kLinear, {.place = split.place})));
   }
   CANDOR_ASSIGN(term.up, keep(backend.upload_split(part.up, WeightRole::kLinear, split)));
   if (!lengths.empty()) CANDOR_TRY(add_gains(part, lengths, split, backend, term));
@@ -115,13 +115,15 @@ Result<void> Adapter::add_gains(const AdapterPart& part, std::span<const float> 
   return {};
 }
 
-Result<void> Adapter::add_table(const AdapterPart& part, const ModelWeights& weights, backend::Backend& backend) {
+Result<void> Adapter::add_table(const AdapterPart& part, const AdapterBase& base, backend::Backend& backend) {
+  const backend::WeightSplit whole{.place = split_of(part.role, base.spec, part.layer).place};
   backend::AdapterTable table{.scale = part.scale};
-  CANDOR_ASSIGN(table.down, keep(backend.upload(part.is_whole() ? part.up : part.down, WeightRole::kEmbedding)));
+  CANDOR_ASSIGN(table.down,
+                keep(backend.upload_split(part.is_whole() ? part.up : part.down, WeightRole::kEmbedding, whole)));
   if (!part.is_whole()) {
-    CANDOR_ASSIGN(table.up, keep(backend.upload(part.up, WeightRole::kLinear)));
+    CANDOR_ASSIGN(table.up, keep(backend.upload_split(part.up, WeightRole::kLinear, whole)));
   }
-  tables_.emplace(weights.embedding.get(), table);
+  tables_.emplace(base.weights.embedding.get(), table);
   return {};
 }
 

@@ -58,7 +58,7 @@ class Adapter {
                         backend::Backend& backend);
   Result<void> add_gains(const AdapterPart& part, std::span<const float> lengths, const backend::WeightSplit& split,
                          backend::Backend& backend, backend::AdapterTerm& term);
-  Result<void> add_table(const AdapterPart& part, const ModelWeights& weights, backend::Backend& backend);
+  Result<void> add_table(const AdapterPart& part, const AdapterBase& base, backend::Backend& backend);
 
   std::vector<WeightPtr> weights_;
   size_t n_bytes_ = 0;
