@@ -11,6 +11,7 @@
 #include "backend/cpu/rope_tables.h"
 #include "backend/cuda/cuda_kv.h"
 #include "backend/cuda/cuda_weight.h"
+#include "backend/cuda/cuda_work.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/device_arena.h"
 #include "backend/cuda/kernels/attend_args.h"
@@ -83,42 +84,6 @@ class CudaOps final : public Ops {
   void compute(const op::Columns& call);
   void compute(const op::Gather& call);
   void compute(const op::Collect& call);
-
-  // One matrix of each expert.
-  struct ExpertMatrix {
-    const Weight* Expert::*weight;
-    const Weight* Expert::*bias;
-  };
-  // An expert's matrix and its rows, which go to the device with all that are alike.
-  struct ExpertRun {
-    kernels::WeightShape shape{};
-    Activation dst{};
-    ProductGroup group{};
-  };
-
-  // Rows that an adapter reads and writes; lists are of the device, nullptr: row i itself.
-  struct AdaptedRows {
-    const float* src = nullptr;
-    int64_t src_stride = 0;
-    const int32_t* src_rows = nullptr;
-    float* dst = nullptr;
-    int64_t dst_stride = 0;
-    const int32_t* dst_rows = nullptr;
-    int32_t n = 0;
-    bool may_replace = true;  // a term without `down` is another product
-  };
-
-  // A table of this step, of the host and of the device.
-  struct Rotations {
-    const float* host = nullptr;
-    cpu::RopeRows rows{};
-  };
-
-  // Tiles of a step's rows, and their copy on the device.
-  struct TileTable {
-    std::vector<RowTile> tiles;
-    const RowTile* memory = nullptr;
-  };
 
   // fn(row, dst) fills row t of a table on the host; the rows are copied.
   template <class Fn>

@@ -1,0 +1,52 @@
+#pragma once
+// What the operations of CudaOps are divided into: an expert's matrix and its rows, the rows that an adapter changes,
+// tables of a step that were brought to the device. Pointers are the device's where nothing else is said.
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/cpu/rope_tables.h"
+#include "backend/cuda/kernels/attend_args.h"
+#include "backend/cuda/kernels/product_args.h"
+#include "backend/op_terms.h"
+#include "kernels/packed_weight.h"
+
+namespace candor::backend::cuda {
+
+// One matrix of each expert.
+struct ExpertMatrix {
+  const Weight* Expert::*weight;
+  const Weight* Expert::*bias;
+};
+// An expert's matrix and its rows, which go to the device with all that are alike.
+struct ExpertRun {
+  kernels::WeightShape shape{};
+  Activation dst{};
+  ProductGroup group{};
+};
+
+// Rows that an adapter reads and writes; lists are of the device, nullptr: row i itself.
+struct AdaptedRows {
+  const float* src = nullptr;
+  int64_t src_stride = 0;
+  const int32_t* src_rows = nullptr;
+  float* dst = nullptr;
+  int64_t dst_stride = 0;
+  const int32_t* dst_rows = nullptr;
+  int32_t n = 0;
+  bool may_replace = true;  // a term without `down` is another product
+};
+
+// A table of this step, of the host and of the device.
+struct Rotations {
+  const float* host = nullptr;
+  cpu::RopeRows rows{};
+};
+
+// Tiles of a step's rows, and their copy on the device.
+struct TileTable {
+  std::vector<RowTile> tiles;
+  const RowTile* memory = nullptr;
+};
+
+}  // namespace candor::backend::cuda
