@@ -14,7 +14,7 @@ namespace {
 
 Result<std::unique_ptr<Backend>> open_cuda([[maybe_unused]] const BackendOptions& options) {
 #ifdef CANDOR_HAS_CUDA
-  CANDOR_ASSIGN(auto device, cuda::open_driver_device(0));
+  CANDOR_ASSIGN(auto device, cuda::open_driver_device(options.device));
   return make_cuda_backend(std::move(device), {.n_threads = options.n_threads});
 #else
   return fail(

@@ -13,6 +13,7 @@ namespace candor::backend {
 
 struct BackendOptions {
   int32_t n_threads = 0;  // 0 = as many as platform::topology() advises
+  int32_t device = 0;     // which GPU, in the driver's order; ranks of one host take one each
 };
 
 // name: "cpu", "cuda" or "reference"; an unknown name is refused with the list. "cuda" is refused in a program without

@@ -27,7 +27,8 @@ void RankOps::route(const MoeTerm& term) {
   routing_.begin(term.spec);
   const float* bias = term.spec.has_choice_bias ? rank_weight(*term.choice_bias).values().data() : nullptr;
   const float* scales = term.spec.has_expert_scales ? rank_weight(*term.expert_scales).values().data() : nullptr;
-  const float* scores = inner_.host_rows(term.scores);
+  HostRows held(inner_, term.scores);
+  const float* scores = held.read(term.scores).data();
   const auto n_experts = static_cast<size_t>(term.scores.n_cols);
   for (int32_t i = 0; i < term.scores.n_rows; ++i) {
     routing_.add_row(i, {scores + static_cast<size_t>(i) * n_experts, n_experts}, {bias, scales});
@@ -37,8 +38,9 @@ void RankOps::route(const MoeTerm& term) {
 // The rows of an expert's visits, weighed where the spec says so, in the room of its outputs.
 Activation RankOps::gather_visits(Activation src, const MoeTerm& term, std::span<const Routing::Visit> visits) {
   const Activation rows{term.outputs.slot, static_cast<int32_t>(visits.size()), src.n_cols};
-  const float* from = inner_.host_rows(src);
-  float* row = inner_.host_rows(rows);
+  HostRows sources(inner_, src), gathered(inner_, rows);
+  const float* from = sources.read(src).data();
+  float* row = gathered.data();
   const auto n_dim = static_cast<size_t>(src.n_cols);
   for (const Routing::Visit& visit : visits) {
     const float* own = from + static_cast<size_t>(visit.row) * n_dim;
@@ -49,6 +51,7 @@ Activation RankOps::gather_visits(Activation src, const MoeTerm& term, std::span
     }
     row += n_dim;
   }
+  gathered.write(rows);
   return rows;
 }
 
@@ -89,14 +92,16 @@ void RankOps::run_gates(Activation src, const MoeTerm& term, int32_t width) {
       adapt_expert(term, expert, ExpertPart::kUp, rows, ups);
       inner_.ops().run(op::Gate{gates, gates, ups, term.kind});
     }
-    std::memcpy(gated, inner_.host_rows(gates), n_floats(n, width) * sizeof(float));
+    HostRows held(inner_, gates);
+    std::memcpy(gated, held.read(gates).data(), n_floats(n, width) * sizeof(float));
     gated += n_floats(n, width);
   }
 }
 
 void RankOps::run_outputs(Activation dst, const MoeTerm& term, const OutputShare& share) {
   const auto width = static_cast<size_t>(share.width());
-  float* sums = inner_.host_rows(dst);
+  HostRows held_sums(inner_, dst);
+  float* sums = held_sums.data();
   std::fill_n(sums, static_cast<size_t>(dst.n_rows) * width, 0.0f);
   if (width == 0) return;
   for (size_t row = 0; term.bias != nullptr && row < static_cast<size_t>(dst.n_rows); ++row) {
@@ -110,19 +115,22 @@ void RankOps::run_outputs(Activation dst, const MoeTerm& term, const OutputShare
     if (n == 0) continue;
     const Activation gates{term.gate.slot, n, term.gate.n_cols};
     const Activation outputs{term.outputs.slot, n, share.width()};
-    std::memcpy(inner_.host_rows(gates), gated, n_floats(n, gates.n_cols) * sizeof(float));
+    HostRows held_gates(inner_, gates);
+    std::memcpy(held_gates.data(), gated, n_floats(n, gates.n_cols) * sizeof(float));
+    held_gates.write(gates);
     gated += n_floats(n, gates.n_cols);
     const Expert& weights = term.experts[static_cast<size_t>(expert)];
     inner_.ops().run(
         op::Linear{std::array{LinearTerm{part_of(weights.down), part_of(weights.down_bias), outputs}}, gates});
     adapt_expert(term, expert, ExpertPart::kDown, gates, outputs);
-    const float* output = inner_.host_rows(outputs);
+    HostRows held_outputs(inner_, outputs);
+    const float* output = held_outputs.read(outputs).data();
     for (size_t i = 0; i < visits.size(); ++i) {
       const float weight = term.spec.weighs_inputs ? 1.0f : visits[i].weight;
-      table_.add_scaled(output + i * width, weight, share.width(),
-                        sums + static_cast<size_t>(visits[i].row) * width);
+      table_.add_scaled(output + i * width, weight, share.width(), sums + static_cast<size_t>(visits[i].row) * width);
     }
   }
+  held_sums.write(dst);
 }
 
 void RankOps::compute(const op::Moe& call) {

@@ -59,9 +59,12 @@ void RankOps::make_whole(Activation x) {
   if (!state.is_split) return;
   CANDOR_CHECK(!state.share.bounds.empty());
   if (state.goes_along && x.n_rows > 0) return exchange_together({}, static_cast<uint64_t>(x.slot));
+  const Activation own = local(x);
   state.is_split = false;
   if (x.n_rows == 0) return;
-  exchange(inner_.host_rows(x), x.n_rows, state.share.bounds, comm::Receivers::kAll, static_cast<uint64_t>(x.slot));
+  HostRows rows(inner_, x);
+  exchange(rows.read(own).data(), x.n_rows, state.share.bounds, comm::Receivers::kAll, static_cast<uint64_t>(x.slot));
+  rows.write(x);
 }
 
 void RankOps::make_split(Activation x, const OutputShare& share) {
@@ -69,11 +72,13 @@ void RankOps::make_split(Activation x, const OutputShare& share) {
   if (state.is_split) return CANDOR_CHECK(state.share.begin == share.begin && state.share.end == share.end);
   const auto n_all = static_cast<size_t>(x.n_cols);
   const auto n_own = static_cast<size_t>(share.width());
-  float* rows = inner_.host_rows(x);
+  HostRows held(inner_, x);
+  float* rows = held.read(x).data();
   for (size_t i = 0; i < static_cast<size_t>(x.n_rows); ++i) {
     std::memmove(rows + i * n_own, rows + i * n_all + static_cast<size_t>(share.begin), n_own * sizeof(float));
   }
   set_split(x, share);
+  held.write(local(x));
 }
 
 void RankOps::run(const Op& operation) {
@@ -140,7 +145,8 @@ std::optional<kernels::Encoding> RankOps::encoding_between(std::span<const Linea
 
 // The rows themselves stay split.
 const std::byte* RankOps::exchange_encoded(kernels::Encoding encoding, Activation src) {
-  encoded_.encode(encoding, slot(src).share.bounds, inner_.host_rows(src), src.n_rows, rank_);
+  HostRows rows(inner_, src);
+  encoded_.encode(encoding, slot(src).share.bounds, rows.read(local(src)).data(), src.n_rows, rank_);
   const comm::RowSlices slices = encoded_.slices();
   exchange(slices.rows, slices.n_rows, slices.bounds, comm::Receivers::kAll, static_cast<uint64_t>(src.slot));
   return encoded_.put_together();
@@ -390,8 +396,10 @@ void RankOps::compute(const op::Gather& call) {
 void RankOps::compute(const op::Collect& call) {
   const Slot& state = slot(call.logits);
   if (state.is_split && call.logits.n_rows > 0) {
-    exchange(inner_.host_rows(call.logits), call.logits.n_rows, state.share.bounds, comm::Receivers::kFirst,
+    HostRows rows(inner_, call.logits);
+    exchange(rows.read(local(call.logits)).data(), call.logits.n_rows, state.share.bounds, comm::Receivers::kFirst,
              static_cast<uint64_t>(call.logits.slot));
+    rows.write(call.logits);
   }
   set_whole(call.logits);
   if (rank_ == 0) inner_.ops().run(op::Collect{call.logits, call.spec});

@@ -27,6 +27,7 @@
 #include "backend/op_terms.h"
 #include "backend/operations.h"
 #include "backend/ranks/encoded_rows.h"
+#include "backend/ranks/host_rows.h"
 #include "backend/ranks/rank_weight.h"
 #include "backend/routing.h"
 #include "backend/split.h"
@@ -109,6 +110,7 @@ class RankOps final : public Ops {
   void set_product(Activation x, const RankWeight& weight);
   // All that goes along, and `more` where there are any, by one exchange.
   void exchange_together(const comm::RowSlices& more, uint64_t tag);
+  void exchange_packed(uint64_t tag);
   void exchange(float* rows, int32_t n_rows, std::span<const int32_t> bounds, comm::Receivers receivers, uint64_t tag);
   const std::vector<HeadShare>& shares_of(const AttnSpec& spec);
   // Of heads as wide as `width`; into scratch.
@@ -152,7 +154,8 @@ class RankOps final : public Ops {
   Routing routing_;
   std::vector<float> gated_;  // [visits, F]
   std::vector<comm::RowSlices> together_;
-  std::vector<float> packed_;  // each rank's columns of all of them, rank by rank
+  std::vector<std::pair<HostRows, Activation>> held_;  // the rows of together_, and where they go back to
+  std::vector<float> packed_;                          // each rank's columns of all of them, rank by rank
   std::vector<int32_t> packed_bounds_;
 };
 

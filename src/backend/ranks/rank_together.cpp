@@ -54,19 +54,29 @@ void RankOps::set_product(Activation x, const RankWeight& weight) {
 
 void RankOps::exchange_together(const comm::RowSlices& more, uint64_t tag) {
   together_.clear();
+  held_.clear();
   if (more.rows != nullptr) together_.push_back(more);
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& state = slots_[i];
     if (!state.is_split || !state.goes_along) continue;
+    const Activation x{static_cast<int32_t>(i), state.n_rows, state.n_cols};
+    const Activation own = local(x);
     state.is_split = false;
     if (state.n_rows == 0) continue;
-    const Activation x{static_cast<int32_t>(i), state.n_rows, state.n_cols};
-    together_.push_back({inner_.host_rows(x), state.n_rows, state.share.bounds});
+    held_.emplace_back(HostRows(inner_, x), x);
+    together_.push_back({held_.back().first.read(own).data(), state.n_rows, state.share.bounds});
   }
   if (together_.size() == 1) {
     const comm::RowSlices& only = together_.front();
-    return exchange(only.rows, only.n_rows, only.bounds, comm::Receivers::kAll, tag);
+    exchange(only.rows, only.n_rows, only.bounds, comm::Receivers::kAll, tag);
+  } else {
+    exchange_packed(tag);
   }
+  for (auto& [rows, x] : held_) rows.write(x);
+}
+
+// together_, as one row.
+void RankOps::exchange_packed(uint64_t tag) {
   bound_all(together_, static_cast<size_t>(size_), packed_bounds_);
   packed_.resize(std::max(packed_.size(), static_cast<size_t>(packed_bounds_.back())));
   float* to = packed_.data();  // where what a rank sends stands before it is put in its place

@@ -36,8 +36,10 @@ namespace {
 constexpr std::chrono::seconds kArrival{30};
 
 // What a rank computes its part with.
-Result<std::unique_ptr<backend::Backend>> make_inner(const EngineOptions& options, int32_t n_threads) {
-  return backend::make_backend(options.backend, {.n_threads = n_threads});
+// rank: of those on this host, whose GPUs are one each.
+Result<std::unique_ptr<backend::Backend>> make_inner(const EngineOptions& options, int32_t n_threads,
+                                                     int32_t rank = 0) {
+  return backend::make_backend(options.backend, {.n_threads = n_threads, .device = rank});
 }
 
 Result<backend::RankGroup> start_group(EngineOptions options, HostPlaces places) {
@@ -59,8 +61,8 @@ Result<void> check_ranks(const EngineOptions& options) {
                 "ranks");
   }
   if (options.n_ranks > 1 && options.rank_program.empty()) {
-    return fail(ErrorKind::kInvalidInput,
-                "ranks are processes of the candor command: give its path as rank_program", "ranks");
+    return fail(ErrorKind::kInvalidInput, "ranks are processes of the candor command: give its path as rank_program",
+                "ranks");
   }
   return {};
 }
@@ -227,7 +229,7 @@ Result<void> follow_as_rank(const EngineOptions& options, std::unique_ptr<backen
 Result<void> follow_at(const platform::ProcessPlace& place, const EngineOptions& options, int32_t rank,
                        std::unique_ptr<comm::Communicator> comm) {
   platform::bind_to(place);
-  auto inner = make_inner(options, place.n_threads);
+  auto inner = make_inner(options, place.n_threads, options.uses_mpi ? 0 : rank);
   if (inner) return follow_as_rank(options, std::move(*inner), rank, {nullptr, std::move(comm)});
   comm->say_failed(inner.error());
   return inner.error();
