@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/emulation/emulated_device.h"
+#include "backend/cuda/emulation/device_test_support.h"
 #include "kernels/attend.h"
 #include "kernels/kernels.h"
 #include "platform/float_mode.h"
@@ -291,7 +291,7 @@ class AttendBench {
 };
 
 // Index of the first number whose bits differ, or -1. Two NaNs are equal.
-int64_t first_difference(const std::vector<float>& a, const std::vector<float>& b) {
+int64_t first_other_number(const std::vector<float>& a, const std::vector<float>& b) {
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i] != a[i] && b[i] != b[i]) continue;
     if (std::memcmp(&a[i], &b[i], sizeof(float)) != 0) return static_cast<int64_t>(i);
@@ -310,7 +310,7 @@ class attend_on_device : public ::testing::Test {
     for (const int32_t n_processors : {1, 1000}) {
       const auto seen = bench.computed(n_processors);
       ASSERT_EQ(status(), "");
-      const int64_t i = first_difference(wanted, seen);
+      const int64_t i = first_other_number(wanted, seen);
       ASSERT_EQ(i, -1) << "processors: " << n_processors << ", wanted " << wanted[static_cast<size_t>(i)] << ", seen "
                        << seen[static_cast<size_t>(i)];
     }
@@ -318,7 +318,7 @@ class attend_on_device : public ::testing::Test {
   std::string status() const { return device_->status() ? "" : device_->status().error().message; }
 
   platform::ScopedFloatMode mode_;
-  std::unique_ptr<Device> device_ = make_emulated_device();
+  std::unique_ptr<Device> device_ = make_test_device();
 };
 
 const std::vector<TestSlice> kMixed = {{0, 1}, {30, 1}, {32, 3}, {128, 1}, {5, 40}};
