@@ -5,6 +5,7 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/kernels/attend_args.h"
 #include "backend/cuda/kernels/product_args.h"
+#include "backend/cuda/kernels/recurrent_args.h"
 #include "backend/cuda/kernels/row_args.h"
 #include "backend/cuda/kernels/word_args.h"
 
@@ -72,7 +73,12 @@
   X(attend_tiles_bf16, AttendBlocksArgs) \
   X(attend_tiles_f32, AttendBlocksArgs) \
   X(attend_tiles_q8, AttendBlocksArgs) \
-  X(attend_combine, AttendBlocksArgs)
+  X(attend_combine, AttendBlocksArgs) \
+  X(conv_rows, ConvRowsArgs) \
+  X(delta_rows, DeltaRowsArgs) \
+  X(delta_rows_64, DeltaRowsArgs) \
+  X(delta_rows_128, DeltaRowsArgs) \
+  X(ssm_rows, SsmRowsArgs)
 // clang-format on
 
 namespace candor::backend::cuda::kernel {
