@@ -81,6 +81,7 @@ void CudaOps::begin(const StepBatch& batch, CudaKv& kv) {
   }
   block_table_ = tables_.put(batch.block_table);
   out_rows_ = tables_.put(batch.out_rows);
+  if (!batch.saves.empty()) put_states();
 }
 
 // Nothing is launched behind a failure.

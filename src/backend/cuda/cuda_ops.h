@@ -16,6 +16,7 @@
 #include "backend/cuda/device_arena.h"
 #include "backend/cuda/kernels/attend_args.h"
 #include "backend/cuda/kernels/product_args.h"
+#include "backend/cuda/kernels/recurrent_args.h"
 #include "backend/cuda/kernels/row_args.h"
 #include "backend/op_list.h"
 #include "backend/operations.h"
@@ -110,6 +111,8 @@ class CudaOps final : public Ops {
   void adapt_experts(const MoeTerm& term, ExpertPart part, Activation src, Activation dst);
   const float* slopes_of(const AttnSpec& spec);
   const RowTile* tiles_of(const std::vector<RowTile>& tiles);
+  void put_states();
+  StatePlaces states_of(int32_t layer) const;
   void keep(Result<void> result);
 
   Device& device_;
@@ -133,6 +136,7 @@ class CudaOps final : public Ops {
   std::vector<Rotations> rotations_;
   const int32_t* out_rows_ = nullptr;  // [n_out]
   std::vector<TileTable> tile_tables_;
+  StatePlaces states_{};  // what each layer with a state has; of no layer
   Activation logits_{};
   bool has_logits_ = false;
 
