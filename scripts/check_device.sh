@@ -100,7 +100,7 @@ speed() {
   for case in "llama-3.2-1b Q4_K_M" "llama-3.2-1b BF16" "llama-3.1-8b Q4_K_M" "llama-3.2-1b Q8_0" "llama-3.1-8b Q8_0"; do
     shape=${case% *} type=${case#* }
     python3 "$project/scripts/make_shape.py" "$shape" "$type" "$out/model.gguf" || return 1
-    "$candor" bench generate "$out/model.gguf" --backend cuda --prompt 512,8192 --new 64 --batch 1,16,64 -r 2 --json \
+    "$candor" bench generate "$out/model.gguf" --device cuda --prompt 512,8192 --new 64 --batch 1,16,64 -r 2 --json \
       >"$out/speed_$shape-$type.json" || return 1
     rm -f "$out/model.gguf"
     summary
@@ -115,8 +115,8 @@ run() {
   out=$(cd "$out" && pwd)
   began=$(date +%s)
   status=0
-  export CANDOR_TEST_GPU=0 CANDOR_BACKEND=cuda CANDOR_TEST_PROJECT="$project" bin candor project out
-  stage device 60 env -u CANDOR_BACKEND "$candor" doctor --json
+  export CANDOR_TEST_GPU=0 CANDOR_DEVICE=cuda CANDOR_TEST_PROJECT="$project" bin candor project out
+  stage device 60 env -u CANDOR_DEVICE "$candor" doctor --json
   # A function of this file in a process of its own, which `timeout` may end.
   part() { name=$1 most=$2; shift 2; stage "$name" "$most" sh "$here/check_device.sh" part "$@"; }
   part kernels 120 kernels

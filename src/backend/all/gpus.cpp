@@ -4,14 +4,14 @@
 
 #include <filesystem>
 
-#ifdef CANDOR_CUDA
+#ifdef CANDOR_HAS_CUDA
 #include "backend/cuda/arithmetic_check.h"
 #include "backend/cuda/driver_device.h"
 #endif
 
 namespace candor::backend {
 
-#ifdef CANDOR_CUDA
+#ifdef CANDOR_HAS_CUDA
 namespace {
 
 // The line of a card that opens, or what it does not do.

@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 
+#include "backend/cuda/emulation/device_test_support.h"
 #include "backend/cuda/emulation/emulated_device.h"
 #include "backend/cuda/emulation/language_host.h"
 #include "backend/cuda/product_kernels.h"
@@ -86,7 +87,7 @@ class ProductKernelTest : public kernels::testing::KernelTest {
     return status ? "" : status.error().message;
   }
 
-  std::unique_ptr<EmulatedDevice> device_ = make_emulated_device();
+  std::unique_ptr<Device> device_ = make_test_device();
   std::vector<DeviceMemory> memory_;
 };
 
@@ -341,6 +342,9 @@ CANDOR_KERNEL(product_of_sentence, ProductArgs) {
 
 // What these tests would say of a kernel that adds in another order.
 TEST_F(ProductBitsTest, a_chain_that_runs_down_has_other_bits) {
+  auto emulation = make_emulated_device();
+  EmulatedDevice& device = *emulation;
+  device_ = std::move(emulation);
   const OwnedTensor tensor = random_tensor("w", DType::kQ8_0, {16, 256}, 16);
   const Problem problem({DType::kQ8_0, 16, 256}, tensor.view().data, 2);
   ProductArgs args = product_args(problem.shape, upload(problem.encoded.data(), problem.encoded.size()));
@@ -348,9 +352,9 @@ TEST_F(ProductBitsTest, a_chain_that_runs_down_has_other_bits) {
   float* dst = upload(std::vector<float>(32));
   args.dst = dst;
   args.dst_stride = 16;
-  device_->launch_function(product_of_sentence<false>, "up", {.x = 2, .n_threads = 32}, args);
+  device.launch_function(product_of_sentence<false>, "up", {.x = 2, .n_threads = 32}, args);
   EXPECT_EQ(first_difference(problem.expected(0, 2), download(dst, 32)), -1);
-  device_->launch_function(product_of_sentence<true>, "down", {.x = 2, .n_threads = 32}, args);
+  device.launch_function(product_of_sentence<true>, "down", {.x = 2, .n_threads = 32}, args);
   EXPECT_NE(first_difference(problem.expected(0, 2), download(dst, 32)), -1);
   EXPECT_EQ(error(), "");
 }
