@@ -1,0 +1,96 @@
+// Engines whose model the emulated device computes: answers are those of the CPU, bit for bit, one by one and together,
+// in chunks, behind drafts, and over several devices.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/cpu_backend.h"
+#include "cuda/emulated.h"
+#include "engine/engine_impl.h"
+#include "engine_fixture.h"
+#include "ranks/rank_requests.h"
+#include "support/thread_ranks.h"
+
+namespace candor {
+namespace {
+
+using testing::Crowd;
+
+using Change = std::function<void(EngineOptions&)>;
+
+std::vector<Completion> answers(const std::filesystem::path& path, const engine::BackendFactory& backend,
+                                const Change& change, bool is_together) {
+  EngineOptions options = testing::rank_test_options(path);
+  change(options);
+  auto engine = engine::open_with_backend(options, backend);
+  EXPECT_TRUE(engine.has_value()) << path << ": " << (engine ? "" : engine.error().message);
+  if (!engine) return {};
+  const std::vector<Request> requests = testing::rank_test_requests((*engine)->info());
+  if (is_together) return Crowd(**engine).run(requests);
+  std::vector<Completion> all;
+  for (const Request& request : requests) all.push_back(testing::complete(**engine, request));
+  return all;
+}
+
+// How many of the device's answers, all together, are not those of the CPU, one by one.
+int count_different(
+    const std::filesystem::path& path, const engine::BackendFactory& backend,
+    const Change& change = [](EngineOptions&) {}) {
+  const auto cpu = [](const EngineOptions&) { return backend::make_cpu_backend({.n_threads = 1}); };
+  const auto expected = answers(
+      path, cpu, [](EngineOptions&) {}, false);
+  const auto found = answers(path, backend, change, true);
+  EXPECT_GE(expected.size(), 5u);
+  if (found.size() != expected.size()) return static_cast<int>(expected.size());
+  int n_different = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const bool is_same = found[i].tokens == expected[i].tokens && found[i].logprobs == expected[i].logprobs &&
+                         found[i].top_logprobs == expected[i].top_logprobs;
+    n_different += is_same ? 0 : 1;
+  }
+  return n_different;
+}
+
+Result<std::unique_ptr<backend::Backend>> emulated(const EngineOptions&) {
+  return testing::emulated_backend();
+}
+
+Result<std::unique_ptr<backend::Backend>> emulated_rank(int32_t) {
+  return testing::emulated_backend();
+}
+
+class CudaEngine : public testing::TinyModelTest {};
+
+TEST_F(CudaEngine, answers_are_those_of_the_cpu) {
+  for (const DType dtype : {DType::kQ4_K, DType::kW8A8, DType::kBF16}) {
+    const auto path = tiny_path(testing::tiny_model_of(dtype, 64, 256));
+    EXPECT_EQ(count_different(path, emulated), 0) << dtype_info(dtype).name;
+  }
+}
+
+TEST_F(CudaEngine, chunks_preemption_and_drafts_change_nothing) {
+  const auto path = tiny_path(testing::tiny_model_of(DType::kQ4_K, 64, 256));
+  const std::vector<Change> changes = {
+      [](EngineOptions& o) { o.max_rows = 7; },
+      [](EngineOptions& o) { o.kv_blocks = 6; },
+      [](EngineOptions& o) {
+        o.speculation = Speculation::kNgram;
+        o.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
+      },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) EXPECT_EQ(count_different(path, emulated, changes[i]), 0) << i;
+}
+
+TEST_F(CudaEngine, devices_that_share_a_model_give_the_answers_of_one) {
+  const auto path = tiny_path(testing::tiny_model_of(DType::kQ4_K, 64, 256));
+  EXPECT_EQ(count_different(path, testing::thread_ranks(2, emulated_rank)), 0);
+  for (const char* family : {"qwen3moe", "gpt_oss", "deepseek_v2"}) {
+    EXPECT_EQ(count_different(testing::goldens() / family, testing::thread_ranks(2, emulated_rank)), 0) << family;
+  }
+}
+
+}  // namespace
+}  // namespace candor
