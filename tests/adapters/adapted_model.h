@@ -31,12 +31,12 @@ class AdaptedModel {
   AdaptedModel(const std::filesystem::path& path, const std::string& backend, int32_t n_threads = 1)
       : AdaptedModel(model::open_model(path), backend, n_threads) {}
   AdaptedModel(Result<std::unique_ptr<formats::ModelFile>> file, const std::string& backend, int32_t n_threads = 1) {
-    EXPECT_TRUE(file) << file.error().message;
-    if (!file) return;
-    file_ = std::move(*file);
     auto made = backend::make_backend(backend, {.n_threads = n_threads});
     EXPECT_TRUE(made);
-    runner_ = ModelRunner::make(*file_, std::move(*made), {.n_blocks = 16, .n_ctx = 32});
+    load(std::move(file), std::move(*made));
+  }
+  AdaptedModel(const std::filesystem::path& path, std::unique_ptr<backend::Backend> backend) {
+    load(model::open_model(path), std::move(backend));
   }
 
   bool add(const std::filesystem::path& path) {
@@ -59,6 +59,13 @@ class AdaptedModel {
   }
 
  private:
+  void load(Result<std::unique_ptr<formats::ModelFile>> file, std::unique_ptr<backend::Backend> backend) {
+    EXPECT_TRUE(file) << file.error().message;
+    if (!file) return;
+    file_ = std::move(*file);
+    runner_ = ModelRunner::make(*file_, std::move(backend), {.n_blocks = 16, .n_ctx = 32});
+  }
+
   std::unique_ptr<formats::ModelFile> file_;
   std::unique_ptr<ModelRunner> runner_;
 };

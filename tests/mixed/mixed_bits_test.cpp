@@ -56,6 +56,26 @@ std::vector<Logits> run_all(ModelRunner& runner) {
   return joined(std::move(all), runner.step({{first, {prompt[41]}}}));
 }
 
+// What the experts read and the router's scores go to the host, and what they give comes back; before the first block
+// the row of the token comes.
+TEST(mixed_bits, experts_on_the_host_cost_three_copies_a_block) {
+  for (const char* name : {"qwen3moe", "gpt_oss", "qwen2_moe"}) {
+    const auto file = open_golden(name);
+    ASSERT_NE(file, nullptr);
+    const auto spec = model::read_arch(*file);
+    ASSERT_TRUE(spec);
+    const auto n_blocks = static_cast<int32_t>(spec->blocks.size());
+    const auto runner = make_runner(*file, make_two_sides(model::place_layers(*spec, {.n_host_experts = n_blocks})));
+    ASSERT_NE(runner, nullptr);
+    const size_t sequence = runner->new_sequence();
+    runner->step({{sequence, {1, 2, 3}}});
+    const auto& crossings = static_cast<backend::MixedBackend&>(runner->backend()).crossings();
+    const int64_t before = crossings.n_copies;
+    runner->step({{sequence, {4}}});
+    EXPECT_EQ(crossings.n_copies - before, 3 * n_blocks + 1) << name;
+  }
+}
+
 class MixedBits : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(MixedBits, every_cut_gives_the_bits_of_the_cpu_alone) {
