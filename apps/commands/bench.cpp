@@ -26,6 +26,7 @@
 #include "backend/op_specs.h"
 #include "base/error.h"
 #include "candor/options.h"
+#include "engine/open/device_choice.h"
 #include "kernels/kernels.h"
 #include "kernels/limits.h"
 #include "platform/topology.h"
@@ -134,7 +135,7 @@ int bench_generate(const BenchOptions& options) {
   EngineOptions engine;
   engine.model_path = choice->model;
   engine.fast_weights = options.fast_weights;
-  engine.backend = options.backend;
+  engine.backend = engine::settled_device(options.backend);
   engine.n_threads = static_cast<int32_t>(options.n_threads.value_or(0));
   apply_ranks(options.n_ranks, engine);
   auto bench = GenerateBench::open(engine, cases);

@@ -25,6 +25,7 @@
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
 #include "base/error.h"
+#include "engine/open/device_choice.h"
 
 namespace candor::apps {
 namespace {
@@ -45,7 +46,7 @@ struct BenchServeOptions {
 EngineOptions engine_options(const BenchServeOptions& o, const std::filesystem::path& model) {
   EngineOptions options;
   options.model_path = model;
-  options.backend = o.backend;
+  options.backend = engine::settled_device(o.backend);
   options.fast_weights = o.fast_weights;
   options.n_ctx = o.n_ctx.value_or(0);
   options.n_threads = static_cast<int32_t>(o.n_threads.value_or(0));

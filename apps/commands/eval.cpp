@@ -29,6 +29,7 @@
 #include "base/error.h"
 #include "candor/options.h"
 #include "engine/open/adapter_loading.h"
+#include "engine/open/device_choice.h"
 #include "engine/open/mpi_ranks.h"
 #include "formats/model_file.h"
 #include "model/model.h"
@@ -56,7 +57,7 @@ struct Loaded : BareModel {
 EngineOptions engine_of(const EvalOptions& options, const std::filesystem::path& path, const std::string& backend) {
   EngineOptions engine;
   engine.model_path = path;
-  engine.backend = backend;
+  engine.backend = engine::settled_device(backend);
   engine.adapters = read_adapters(options.adapters);
   return engine;
 }

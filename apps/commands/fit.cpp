@@ -73,6 +73,7 @@ nlohmann::ordered_json to_json(const MemoryPlan& plan) {
           {"adapter_bytes", plan.adapter_bytes},
           {"copy_bytes", plan.copy_bytes},
           {"total_bytes", plan.total_bytes()},
+          {"device", plan.device},
           {"available_bytes", plan.available_bytes},
           {"cgroup_limit_bytes", plan.limit_bytes},
           {"fits", plan.fits()}};
@@ -90,7 +91,8 @@ std::string to_text(const MemoryPlan& plan) {
                               : plan.fits()             ? style.green("it fits")
                                                         : style.yellow(kTooLarge);
   const int64_t n_tokens = int64_t{plan.kv_blocks} * plan.kv_block_tokens;
-  return fmt::format("{:<14} {:>10}\n", "weights", format_bytes(plan.weight_bytes)) +
+  return (plan.device.empty() ? "" : fmt::format("{:<14} {:>10}   {}\n", "device", "", plan.device)) +
+         fmt::format("{:<14} {:>10}\n", "weights", format_bytes(plan.weight_bytes)) +
          fmt::format(
              "{:<14} {:>10}   {} tokens x {} ({}{}), contexts of at most {}\n", "K/V", format_bytes(plan.kv_bytes),
              format_count(n_tokens), format_bytes(plan.kv_bytes_per_token), plan.kv_type,
@@ -200,6 +202,7 @@ void add_fit(CLI::App& app, Action& action) {
       ->type_name("TYPE");
   add_fast_weights(*command, options->generation.fast_weights);
   add_device(*command, options->generation.backend);
+  add_gpu_parts(*command, options->generation);
   command->add_flag("--json", options->json, "as JSON");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

@@ -13,6 +13,7 @@ void add_machine_options(CLI::App& command, GenerationOptions& o, const std::str
 
 void add_compute_options(CLI::App& command, GenerationOptions& o) {
   add_device(command, o.backend);
+  add_gpu_parts(command, o);
   add_choice(command, "--kv-type", o.kv_type, {"auto", "f32", "bf16", "q8_0"}, "how keys and values are kept (auto)")
       ->capture_default_str();
   add_kept_states(command, o.kept_states);

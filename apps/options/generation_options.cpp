@@ -13,6 +13,7 @@
 #include "apps/terminal/terminal.h"
 #include "candor/kv_type.h"
 #include "candor/presets.h"
+#include "engine/open/device_choice.h"
 #include "engine/open/mpi_ranks.h"
 
 namespace candor::apps {
@@ -127,6 +128,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
       ->type_name("TYPE");
   add_fast_weights(command, o.fast_weights);
   add_device(command, o.backend);
+  add_gpu_parts(command, o);
   add_choice(command, "--kv-type", o.kv_type, {"auto", "f32", "bf16", "q8_0"}, "numbers in the K/V cache");
   command.add_flag("--no-kv-cache", o.no_kv_cache, "compute everything anew at each token, for measuring");
 }
@@ -136,12 +138,22 @@ void add_device(CLI::App& command, std::string& device) {
              "what computes: auto takes a GPU where the model fits it; reference: slow f32, the truth");
 }
 
+void add_gpu_parts(CLI::App& command, GenerationOptions& o) {
+  constexpr int64_t kMostLayers = 1'000'000;
+  add_int(command, "--gpu-layers", o.gpu_layers, 0, kMostLayers,
+          "layers on the GPU, from the last one on (what makes a token quickest)");
+  add_int(command, "--cpu-experts", o.cpu_experts, 0, kMostLayers,
+          "leave experts on the CPU: those of so many layers, from the first one on");
+}
+
 EngineOptions engine_options(const GenerationOptions& o, const std::filesystem::path& model) {
   EngineOptions options;
   options.model_path = model;
   options.quantize = o.quantize;
   options.fast_weights = o.fast_weights;
-  options.backend = o.backend;
+  options.backend = engine::settled_device(o.backend);
+  if (o.gpu_layers) options.gpu_layers = static_cast<int32_t>(*o.gpu_layers);
+  if (o.cpu_experts) options.cpu_experts = static_cast<int32_t>(*o.cpu_experts);
   options.n_ctx = o.n_ctx.value_or(0);
   options.n_threads = static_cast<int32_t>(o.n_threads.value_or(0));
   apply_ranks(o.n_ranks, options);

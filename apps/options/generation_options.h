@@ -22,7 +22,7 @@ namespace candor::apps {
 
 struct GenerationOptions {
   std::optional<std::string> model;
-  std::optional<int64_t> n_ctx, n_threads, n_ranks, max_tokens, seed;
+  std::optional<int64_t> n_ctx, n_threads, n_ranks, max_tokens, seed, gpu_layers, cpu_experts;
   SamplingOptions sampling;
   std::string preset = "chat";
   std::string quantize;
@@ -58,6 +58,8 @@ void add_mmproj(CLI::App& command, std::optional<std::string>& mmproj);
 void add_fast_weights(CLI::App& command, bool& fast_weights);
 // --device, and --backend as it was called before.
 void add_device(CLI::App& command, std::string& device);
+// --gpu-layers and --cpu-experts.
+void add_gpu_parts(CLI::App& command, GenerationOptions& options);
 void add_kept_states(CLI::App& command, std::optional<int64_t>& kept_states);
 // otherwise: what holds where the option is left out.
 void add_ranks(CLI::App& command, std::optional<int64_t>& n_ranks, const std::string& otherwise = "1");

@@ -45,9 +45,13 @@ struct EngineOptions {
   std::filesystem::path model_path{};  // a GGUF file, or a folder of safetensors with its config.json
   std::string quantize{};     // "q4_k_m" and the like: weights are encoded while they are loaded; "" = as they are
   bool fast_weights = false;  // read Q4_K matrices as close values that cost less: docs/numerics.md, "Rebased weights"
-  // What computes: "cpu"; "cuda", an NVIDIA GPU, with the same bits; "auto", the GPU where there is one and the model
-  // fits it, else the CPU; "reference", slow and in f32.
+  // What computes: "cpu"; "cuda", an NVIDIA GPU, with the same bits; "auto", the GPU where there is one, else the CPU; "reference", slow and in f32.
   std::string backend = "cpu";
+  // Where the GPU has a part of the model, and the CPU the rest: how many layers the GPU has, from the last one on, the
+  // output being one; and of how many blocks, from the first one on, the experts stay on the CPU. Absent: all, and where
+  // that is more than the GPU holds, what makes a token quickest.
+  std::optional<std::int32_t> gpu_layers{};
+  std::optional<std::int32_t> cpu_experts{};
   std::int32_t n_threads = 0;   // 0 = what this machine advises
   std::int32_t n_ranks = 1;     // processes that share the model: each has some threads and its part of the weights
   std::filesystem::path rank_program{};  // the candor command, which the other ranks run; needed with several

@@ -78,6 +78,7 @@ struct BackendInfo {
   RowKinds rows{};           // that its operations know
   uint64_t device_bytes = 0;  // of a device's own memory; 0: it computes in the host's
   uint64_t free_bytes = 0;    // of them, when it was opened
+  bool uses_host_too = false;  // beside a device's memory, for a part of the model
 };
 
 struct StepTicket {
@@ -152,6 +153,8 @@ class Backend {
   virtual Result<int32_t> add_model(uint64_t /*content_hash*/) { return 0; }
   // What the step runs that begins next.
   virtual void begin_pass(const Pass&) {}
+  // Measured for a moment, with memory of its own; 0: unknown.
+  virtual double read_bytes_per_s() { return 0.0; }
   // Why what is computed from now on means nothing, where that is so. Any thread.
   virtual Result<void> health() const { return {}; }
   virtual RankTraffic rank_traffic() const { return {}; }

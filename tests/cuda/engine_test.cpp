@@ -10,6 +10,8 @@
 #include "backend/cpu/cpu_backend.h"
 #include "cuda/emulated.h"
 #include "engine/engine_impl.h"
+#include "engine/open/loaded_model.h"
+#include "engine/open/shared_device.h"
 #include "engine_fixture.h"
 #include "ranks/rank_requests.h"
 #include "support/thread_ranks.h"
@@ -89,6 +91,20 @@ TEST_F(CudaEngine, devices_that_share_a_model_give_the_answers_of_one) {
   EXPECT_EQ(count_different(path, testing::thread_ranks(2, emulated_rank)), 0);
   for (const char* family : {"qwen3moe", "gpt_oss", "deepseek_v2"}) {
     EXPECT_EQ(count_different(testing::goldens() / family, testing::thread_ranks(2, emulated_rank)), 0) << family;
+  }
+}
+
+// The device has some layers, or all but experts, or what the plan gives it.
+TEST_F(CudaEngine, a_device_and_the_cpu_together_give_the_answers_of_the_cpu) {
+  for (const char* family : {"llama", "qwen3moe"}) {
+    const auto path = testing::goldens() / family;
+    const auto shared = [&](const EngineOptions& options) -> Result<std::unique_ptr<backend::Backend>> {
+      CANDOR_ASSIGN(const auto file, engine::open_model_file(options));
+      return engine::share_with_host(options, *file, testing::emulated_backend(), testing::portable_backend());
+    };
+    const std::vector<Change> changes = {[](EngineOptions& o) { o.gpu_layers = 1; },
+                                         [](EngineOptions& o) { o.cpu_experts = 2; }, [](EngineOptions&) {}};
+    for (size_t i = 0; i < changes.size(); ++i) EXPECT_EQ(count_different(path, shared, changes[i]), 0) << family << i;
   }
 }
 

@@ -25,6 +25,14 @@ Result<std::unique_ptr<Backend>> open_cuda([[maybe_unused]] const BackendOptions
 
 }  // namespace
 
+bool has_gpu_kernels() {
+#ifdef CANDOR_HAS_CUDA
+  return true;
+#else
+  return false;
+#endif
+}
+
 Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options) {
   if (name == "cpu") return make_cpu_backend({.n_threads = options.n_threads});
   if (name == "cuda") return open_cuda(options);

@@ -1,6 +1,6 @@
 #pragma once
-// Makes the backend of a name ("cpu", "cuda", "reference"). The only place that names concrete backends, so that nothing else
-// depends on one.
+// Makes the backend of a name ("cpu", "cuda", "reference"). The only place that names concrete backends, so that
+// nothing else depends on one.
 
 #include <cstdint>
 #include <memory>
@@ -15,6 +15,9 @@ struct BackendOptions {
   int32_t n_threads = 0;  // 0 = as many as platform::topology() advises
   int32_t device = 0;     // which GPU, in the driver's order; ranks of one host take one each
 };
+
+// Whether the program has kernels for GPUs.
+bool has_gpu_kernels();
 
 // name: "cpu", "cuda" or "reference"; an unknown name is refused with the list. "cuda" is refused in a program without
 // kernels for GPUs, and where no GPU can be opened.

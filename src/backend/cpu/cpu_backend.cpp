@@ -1,6 +1,9 @@
 #include "backend/cpu/cpu_backend.h"
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -13,6 +16,7 @@
 #include "backend/step_batch.h"
 #include "base/error.h"
 #include "kernels/kernels.h"
+#include "platform/huge_buffer.h"
 #include "platform/thread_pool.h"
 #include "platform/topology.h"
 #include "tensor/tensor_view.h"
@@ -21,10 +25,27 @@ namespace candor::backend {
 namespace cpu {
 namespace {
 
+// All threads, once over memory that no cache holds.
+double measure_reads(const kernels::KernelTable& table, platform::ThreadPool& pool) {
+  constexpr size_t kPiece = size_t{1} << 20;
+  constexpr int64_t kPieces = 96;
+  auto memory = platform::HugeBuffer::allocate(kPiece * kPieces, "a measurement of memory");
+  if (!memory) return 0.0;
+  std::memset(memory->data(), 1, memory->size());
+  std::atomic<uint64_t> sink = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  pool.parallel_for({.n_units = kPieces, .unit_cost = 100'000}, [&](platform::UnitRange range) {
+    for (int64_t i = range.begin; i < range.end; ++i)
+      sink += table.read_probe(memory->data() + static_cast<size_t>(i) * kPiece, kPiece);
+  });
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  return static_cast<double>(memory->size()) / seconds.count();
+}
+
 class CpuBackend final : public Backend {
  public:
   CpuBackend(const kernels::KernelTable& table, std::unique_ptr<platform::ThreadPool> pool)
-      : pool_(std::move(pool)), ops_(table, *pool_) {
+      : table_(table), pool_(std::move(pool)), ops_(table, *pool_) {
     const int32_t n_threads = pool_->n_threads();
     info_ = {.name = "cpu",
              .description = std::string(table.description) + ", " + std::to_string(n_threads) +
@@ -69,9 +90,11 @@ class CpuBackend final : public Backend {
     return ops_.logits();
   }
   RowsView read_rows(Activation x) override { return {ops_.host_rows(x), x.n_rows, x.n_cols}; }
+  double read_bytes_per_s() override { return measure_reads(table_, *pool_); }
   float* host_rows(Activation x) override { return ops_.host_rows(x); }
 
  private:
+  const kernels::KernelTable& table_;
   BackendInfo info_;
   std::unique_ptr<platform::ThreadPool> pool_;
   WeightMemory weight_memory_;

@@ -31,7 +31,10 @@ MixedBackend::MixedBackend(std::unique_ptr<Backend> device, std::unique_ptr<Back
            .description = first.description + "; " + second.description,
            .n_threads = second.n_threads,
            .default_kv = first.default_kv,
-           .rows = known_to_both(first.rows, second.rows)};
+           .rows = known_to_both(first.rows, second.rows),
+           .device_bytes = first.device_bytes,
+           .free_bytes = first.free_bytes,
+           .uses_host_too = true};
 }
 
 Result<std::unique_ptr<Weight>> MixedBackend::upload_split(const TensorView& tensor, WeightRole role,

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "backend/backend.h"
@@ -29,6 +30,8 @@ class MixedBackend final : public Backend {
   // Of weights that are uploaded, and stores that are made, from now on: of one model, its adapters included.
   void place_next(Placement placement) { placement_ = std::move(placement); }
   const Placement& placement() const { return placement_; }
+  // For people: what is where.
+  void describe(std::string placed) { info_.description = std::move(placed); }
   Backend& on(Side side) { return *sides_[static_cast<size_t>(side)]; }
   const Backend& on(Side side) const { return *sides_[static_cast<size_t>(side)]; }
   // Memory of one block of K/V there, of one slot of recurrent states.

@@ -24,11 +24,11 @@ constexpr int64_t kKeptBytes = int64_t{256} << 20;
 constexpr int64_t kLeastKept = 4;
 constexpr int64_t kMostKept = 64;
 
+}  // namespace
+
 std::string gigabytes(uint64_t n_bytes) {
   return fmt::format("{:.2f} GB", static_cast<double>(n_bytes) / 1e9);
 }
-
-}  // namespace
 
 int32_t max_drafts(const EngineOptions& options) {
   if (options.speculation == Speculation::kOff || !options.use_kv_cache) return 0;
@@ -123,7 +123,8 @@ Result<MemoryPlan> plan_memory(const EngineOptions& asked, const formats::ModelF
   plan.kv_type = name_of(kv_type);
   if (backend.info().device_bytes > 0) {
     plan.device = backend.info().description;
-    plan.available_bytes = backend.info().free_bytes;
+    plan.available_bytes =
+        backend.info().free_bytes + (backend.info().uses_host_too ? topology.memory_available_bytes : 0);
   } else {
     plan.available_bytes = topology.memory_available_bytes;
     plan.limit_bytes = topology.memory_limit.value_or(0);

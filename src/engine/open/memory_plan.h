@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "backend/backend.h"
 #include "backend/op_specs.h"
@@ -27,6 +28,9 @@ Result<MemoryPlan> plan_memory(const EngineOptions& asked, const formats::ModelF
 
 // kOutOfMemory with the numbers where the plan exceeds what is available.
 Result<void> check_fits(const MemoryPlan& plan);
+
+// "1.25 GB".
+std::string gigabytes(uint64_t n_bytes);
 
 // Drafts that one step may check, over all sequences.
 int32_t max_drafts(const EngineOptions& options);

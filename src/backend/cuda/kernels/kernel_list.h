@@ -27,6 +27,7 @@
   X(copy_pieces, CopyPiecesArgs) \
   X(add_experts, AddExpertsArgs) \
   X(add_adapted, AddAdaptedArgs) \
+  X(read_probe, ReadProbeArgs) \
   X(encode_f32, EncodeArgs) \
   X(encode_bf16, EncodeArgs) \
   X(encode_q8x256, EncodeArgs) \
