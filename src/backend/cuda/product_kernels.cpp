@@ -8,6 +8,7 @@
 #include "backend/cuda/kernels/product_launch.h"
 #include "base/checked.h"
 #include "kernels/packed_format.h"
+#include "kernels/packed_grid.h"
 #include "tensor/weight_formats.h"
 
 namespace candor::backend::cuda {
@@ -28,55 +29,97 @@ constexpr char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-// product_q4_k for Q4_K.
-constexpr bool is_product_of(const NamedKernel& kernel, std::string_view format) {
+// Of few rows product_q4_k for Q4_K, of many product_q4_k_many.
+enum class Rows : uint8_t { kFew, kMany };
+constexpr bool is_product_of(const NamedKernel& kernel, std::string_view format, Rows rows) {
   constexpr std::string_view kPrefix = "product_";
-  if (!kernel.is_product || !kernel.name.starts_with(kPrefix)) return false;
-  return std::ranges::equal(kernel.name.substr(kPrefix.size()), format, {}, {}, lower);
+  const std::string_view suffix = rows == Rows::kFew ? "" : "_many";
+  std::string_view name = kernel.name;
+  if (!kernel.is_product || name.size() != kPrefix.size() + format.size() + suffix.size()) return false;
+  if (!name.starts_with(kPrefix) || !name.ends_with(suffix)) return false;
+  return std::ranges::equal(name.substr(kPrefix.size(), format.size()), format, {}, {}, lower);
 }
 
 // nullptr: there is none.
-constexpr const char* find_product(std::string_view format) {
+constexpr const char* find_product(std::string_view format, Rows rows) {
   for (const NamedKernel& kernel : kKernels) {
-    if (is_product_of(kernel, format)) return kernel.name.data();
+    if (is_product_of(kernel, format, rows)) return kernel.name.data();
   }
   return nullptr;
 }
 
 template <class... Blocks>
-constexpr bool all_have_products(BlockList<Blocks...>) {
-  return ((find_product(Blocks::kName) != nullptr) && ...);
+constexpr bool all_have_products(Rows rows, BlockList<Blocks...>) {
+  return ((find_product(Blocks::kName, rows) != nullptr) && ...);
 }
-static_assert(all_have_products(WeightBlocks{}), "a weight format has no kernel in kernels/kernel_list.h");
+static_assert(all_have_products(Rows::kFew, WeightBlocks{}) && all_have_products(Rows::kMany, WeightBlocks{}),
+              "a weight format has no kernel in kernels/kernel_list.h");
 
-// How a format's kernel divides a product.
+// How a kernel divides a product into blocks of threads.
 struct ProductPlan {
   Kernel<ProductArgs> kernel{};
-  int32_t block_rows = kMostFewRows;
+  uint32_t n_threads = 0;
+  int32_t block_rows = 0;
+  int32_t block_panels = 0;
   size_t shared_bytes = 0;
 };
 
 template <class Block>
-constexpr ProductPlan make_plan() {
-  ProductPlan plan{.kernel = {find_product(Block::kName)}};
-  if constexpr (Block::kType == DType::kF32 || Block::kType == DType::kF16) {
-    plan.block_rows = kChainRows;
-    plan.shared_bytes = kChainSharedBytes;
-  } else if constexpr (Block::kType == DType::kBF16 || quant::IsFloatBlock<Block>) {
-    plan.shared_bytes = kSliceSharedBytes;
+constexpr bool kHasOneChain = Block::kType == DType::kF32 || Block::kType == DType::kF16;
+template <class Block>
+constexpr bool kHasPairs = Block::kType == DType::kBF16 || quant::IsFloatBlock<Block>;
+
+template <class Block>
+constexpr size_t few_bytes() {
+  if constexpr (kHasOneChain<Block>) {
+    return kChainSharedBytes;
+  } else if constexpr (kHasPairs<Block>) {
+    return kSliceSharedBytes;
   } else if constexpr (quant::ScaledRow<Block>) {
-    plan.shared_bytes = kScaledSharedBytes;
+    return kScaledSharedBytes;
   } else if constexpr (quant::IsGrid<Block>) {
-    plan.shared_bytes = few_shared_bytes(1);
+    return few_shared_bytes(1);
   } else {
-    plan.shared_bytes = few_shared_bytes(terms_of_turn(Block::kPacked));
+    return few_shared_bytes(terms_of_turn(Block::kPacked));
   }
-  return plan;
 }
 
-ProductPlan plan_of(DType dtype) {
+template <class Block>
+constexpr size_t many_bytes() {
+  using kernels::kUnit;
+  if constexpr (kHasOneChain<Block> || kHasPairs<Block>) {
+    return kFloatStages * float_stage_bytes(quant::IsFloatBlock<Block>, slice_bytes(Block::kType));
+  } else if constexpr (quant::ScaledRow<Block>) {
+    return ManyScaledLayout::kSharedBytes;
+  } else if constexpr (quant::IsGrid<Block>) {
+    return ManyUnitsLayout<false, kernels::grid_unit_bytes(Block::kGrid)>::kSharedBytes;
+  } else if constexpr (Block::kPacked.is_super) {
+    return ManyUnitsLayout<Block::kPacked.has_min, kernels::unit_bytes(Block::kPacked, kUnit)>::kSharedBytes;
+  } else {
+    return ManyBlocksLayout<Block::kPacked.has_min, kernels::unit_bytes(Block::kPacked, kUnit)>::kSharedBytes;
+  }
+}
+
+template <class Block>
+constexpr ProductPlan make_plan(Rows rows) {
+  if (rows == Rows::kFew) {
+    return {.kernel = {find_product(Block::kName, rows)},
+            .n_threads = kFewThreads,
+            .block_rows = kHasOneChain<Block> ? kChainRows : kMostFewRows,
+            .block_panels = 1,
+            .shared_bytes = few_bytes<Block>()};
+  }
+  constexpr bool kIsFloat = kHasOneChain<Block> || kHasPairs<Block>;
+  return {.kernel = {find_product(Block::kName, rows)},
+          .n_threads = kManyThreads,
+          .block_rows = kIsFloat ? float_rows_of_block(quant::IsFloatBlock<Block>) : kManyRows,
+          .block_panels = kManyWarps,
+          .shared_bytes = many_bytes<Block>()};
+}
+
+ProductPlan plan_of(DType dtype, Rows rows) {
   ProductPlan plan;
-  with_block(dtype, [&]<class Block>(BlockType<Block>) { plan = make_plan<Block>(); });
+  with_block(dtype, [&]<class Block>(BlockType<Block>) { plan = make_plan<Block>(rows); });
   return plan;
 }
 
@@ -109,12 +152,15 @@ EncodePlan plan_of(Encoding encoding) {
 
 void run_product(Device& device, DType dtype, const ProductArgs& args, int32_t n_groups) {
   if (args.most_rows <= 0 || args.n_out <= 0 || n_groups <= 0) return;
-  const ProductPlan plan = plan_of(dtype);
+  const Rows rows = args.most_rows > kMostFewRows ? Rows::kMany : Rows::kFew;
+  const ProductPlan plan = plan_of(dtype, rows);
+  const auto row_blocks = static_cast<uint32_t>(ceil_div(args.most_rows, plan.block_rows));
+  const auto panel_blocks = static_cast<uint32_t>(ceil_div(args.n_out, kernels::kPanelRows * plan.block_panels));
   device.run(plan.kernel,
-             {.x = static_cast<uint32_t>(ceil_div(args.n_out, kernels::kPanelRows)),
-              .y = static_cast<uint32_t>(ceil_div(args.most_rows, plan.block_rows)),
+             {.x = rows == Rows::kMany ? row_blocks : panel_blocks,
+              .y = rows == Rows::kMany ? panel_blocks : row_blocks,
               .z = static_cast<uint32_t>(n_groups),
-              .n_threads = kFewThreads,
+              .n_threads = plan.n_threads,
               .shared_bytes = static_cast<uint32_t>(plan.shared_bytes)},
              args);
 }

@@ -11,6 +11,7 @@
 #include "backend/cuda/emulation/thread_block.h"
 
 #define CANDOR_KERNEL(name, Args) void name([[maybe_unused]] const Args& args)
+#define CANDOR_BOUNDED_KERNEL(name, Args, n_threads, n_blocks) CANDOR_KERNEL(name, Args)
 #define CANDOR_DEVICE inline
 #define CANDOR_TABLE inline constexpr
 #define CANDOR_UNROLL

@@ -1,8 +1,10 @@
 // Matrix products and encoded activations of the device's kernels, bit for bit those of the portable kernels.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
 
 #include "backend/cuda/emulation/device_test_support.h"
 #include "backend/cuda/emulation/emulated_device.h"
@@ -239,8 +241,18 @@ TEST_F(ProductBitsTest, any_number_of_rows_has_the_bits_of_portable) {
   for (const DType dtype : kAllFormats) {
     const int64_t n_in = block_of(dtype) == 1 ? 70 : std::max<int64_t>(block_of(dtype), 96);
     const OwnedTensor tensor = random_tensor("w", dtype, {20, n_in}, 12);
-    const Problem problem({dtype, 20, n_in}, tensor.view().data, 35);
-    for (const int32_t n_rows : {2, 5, 16, 17, 35}) ASSERT_NO_FATAL_FAILURE(expect_bits(problem, n_rows));
+    const Problem problem({dtype, 20, n_in}, tensor.view().data, 32);
+    for (const int32_t n_rows : {2, 5, 16, 17, 32}) ASSERT_NO_FATAL_FAILURE(expect_bits(problem, n_rows));
+  }
+}
+
+// Several blocks of rows and of panels, of which the last ones are not full.
+TEST_F(ProductBitsTest, many_rows_have_the_bits_of_portable) {
+  for (const DType dtype : kAllFormats) {
+    const int64_t n_in = block_of(dtype) == 1 ? 333 : std::max<int64_t>(5 * block_of(dtype), 288);
+    const OwnedTensor tensor = random_tensor("w", dtype, {90, n_in}, 17);
+    const Problem problem({dtype, 90, n_in}, tensor.view().data, 77);
+    for (const int32_t n_rows : {33, 77}) ASSERT_NO_FATAL_FAILURE(expect_bits(problem, n_rows));
   }
 }
 
@@ -257,8 +269,8 @@ TEST_F(ProductBitsTest, weights_of_any_bytes_have_the_bits_of_portable) {
     std::memset(tensor.bytes() + 6 * stride, 0xff, stride);
     std::memset(tensor.bytes() + 7 * stride, 0x80, stride);
     std::memset(tensor.bytes() + 8 * stride, 0x01, stride);
-    const Problem problem({dtype, 16, n_in}, tensor.view().data, 9);
-    ASSERT_NO_FATAL_FAILURE(expect_bits(problem, 9));
+    const Problem problem({dtype, 16, n_in}, tensor.view().data, 36);
+    for (const int32_t n_rows : {9, 36}) ASSERT_NO_FATAL_FAILURE(expect_bits(problem, n_rows));
   }
 }
 
@@ -275,43 +287,56 @@ TEST_F(ProductBitsTest, the_longest_scaled_row_stays_exact) {
   expect_bits(problem, 1);
 }
 
-// Matrices of several experts in one launch, one of which no row visits; fewer outputs than the matrix has, and biases.
-TEST_F(ProductBitsTest, groups_multiply_their_own_rows_and_add_their_bias) {
-  for (const DType dtype : kAllFormats) {
-    const int64_t n_in = block_of(dtype) == 1 ? 40 : block_of(dtype);
-    constexpr int64_t kOut = 33;
-    constexpr int32_t kWanted = 31;
-    const std::vector<int32_t> n_rows = {5, 0, 1, 9};
+namespace {
+
+// Matrices of several experts in one launch, with fewer outputs than they have, and biases but for group 2.
+class ProductGroupsTest : public ProductBitsTest {
+ protected:
+  static constexpr int64_t kOut = 33;
+  static constexpr int32_t kWanted = 31;
+
+  void expect_groups(DType dtype, const std::vector<int32_t>& n_rows) {
+    const WeightShape shape{dtype, kOut, block_of(dtype) == 1 ? 40 : block_of(dtype)};
     std::vector<ProductGroup> groups;
     std::vector<float> expected;
     std::unique_ptr<Problem> problem;
     int32_t first = 0;
-    for (size_t g = 0; g < n_rows.size(); ++g) {
-      const OwnedTensor tensor = random_tensor("w", dtype, {kOut, n_in}, 20 + g);
-      problem = std::make_unique<Problem>(WeightShape{dtype, kOut, n_in}, tensor.view().data, 15);
-      const auto bias = random_row(kOut, 30 + g);
+    for (size_t g = 0; g < n_rows.size(); first += n_rows[g++]) {
+      const OwnedTensor tensor = random_tensor("w", dtype, {kOut, shape.n_in}, 20 + g);
+      problem = std::make_unique<Problem>(shape, tensor.view().data, std::accumulate(n_rows.begin(), n_rows.end(), 0));
+      const auto bias = g == 2 ? std::vector<float>(kOut) : random_row(kOut, 30 + g);
       groups.push_back({.weights = upload(problem->packed.data(), problem->packed.size()),
                         .bias = g == 2 ? nullptr : upload(bias),
                         .first_row = first,
                         .n_rows = n_rows[g]});
-      const auto results = n_rows[g] == 0 ? std::vector<float>{} : problem->expected(first, n_rows[g]);
+      if (n_rows[g] == 0) continue;
+      const auto results = problem->expected(first, n_rows[g]);
       for (size_t i = 0; i < results.size(); ++i) {
-        const size_t column = i % kOut;
-        if (column < kWanted) expected.push_back(g == 2 ? results[i] : results[i] + bias[column]);
+        if (i % kOut < kWanted) expected.push_back(g == 2 ? results[i] : results[i] + bias[i % kOut]);
       }
-      first += n_rows[g];
     }
-    ProductArgs args = product_args(problem->shape, upload(problem->encoded.data(), problem->encoded.size()));
+    ProductArgs args = product_args(shape, upload(problem->encoded.data(), problem->encoded.size()));
     float* dst = upload(std::vector<float>(expected.size()));
     args.groups = upload(groups);
     args.dst = dst;
     args.dst_stride = kWanted;
     args.n_out = kWanted;
-    args.most_rows = 9;
+    args.most_rows = *std::max_element(n_rows.begin(), n_rows.end());
     run_product(*device_, dtype, args, static_cast<int32_t>(groups.size()));
     ASSERT_EQ(error(), "") << dtype_info(dtype).name;
     ASSERT_EQ(first_difference(expected, download(dst, expected.size())), -1) << dtype_info(dtype).name;
+    memory_.clear();
   }
+};
+
+}  // namespace
+
+TEST_F(ProductGroupsTest, groups_multiply_their_own_rows_and_add_their_bias) {
+  for (const DType dtype : kAllFormats) ASSERT_NO_FATAL_FAILURE(expect_groups(dtype, {5, 0, 1, 9}));
+}
+
+TEST_F(ProductGroupsTest, groups_of_many_rows_and_of_few_share_a_launch) {
+  for (const DType dtype : kAllFormats) ASSERT_NO_FATAL_FAILURE(expect_groups(dtype, {0, 34, 7, 65}));
 }
 
 namespace {

@@ -3,7 +3,7 @@
 // fma(d * dx, f32(S), sum), and with minima fma(m * dx, f32(sum of x), .) behind it.
 // Order: docs/numerics.md, "Products with block-quantised weights".
 
-#include "backend/cuda/kernels/block_weights.h"
+#include "backend/cuda/kernels/block_units.h"
 #include "backend/cuda/kernels/few_rows.h"
 
 namespace candor::backend::cuda {
@@ -11,16 +11,11 @@ namespace candor::backend::cuda {
 // The 64 k (or 32, at a row's end) that begin at a multiple of 64.
 template <class Block>
 struct BlockPair {
-  static constexpr PackedFormat kPacked = Block::kPacked;
-  static constexpr bool kHasMin = kPacked.has_min;
-  static constexpr int kHeaderOfBlock = static_cast<int>(kernels::unit_header_bytes(kPacked, 32));
-  static constexpr int kScaleBytes = kPanelRows * kPacked.scale_bytes;  // of a block
-  static constexpr int64_t kUnitBytes = static_cast<int64_t>(kernels::unit_bytes(kPacked, kUnit));
+  using Unit = BlockUnit<Block>;
   static constexpr int kPairs = kUnit / 64;  // of a unit
 
   BlockCodes<Block, kBlocksOfTurn> codes;
-  uint32_t d_pairs[kBlocksOfTurn];
-  uint32_t m_pairs[kBlocksOfTurn];
+  BlockScales<Block> scales[kBlocksOfTurn];
   int32_t first_block = 0;
   int n_blocks = 0;
 
@@ -30,25 +25,14 @@ struct BlockPair {
     const int32_t unit_k = i / kPairs * kUnit;
     const int n_k = n_in - unit_k < kUnit ? n_in - unit_k : kUnit;
     const int first = i % kPairs * kBlocksOfTurn;
-    const uint8_t* unit = panel + i / kPairs * kUnitBytes;
+    const uint8_t* unit = panel + i / kPairs * Unit::kBytes;
     n_blocks = n_k / 32 - first < kBlocksOfTurn ? n_k / 32 - first : kBlocksOfTurn;
-    codes.load(unit + kHeaderOfBlock * (n_k / 32), n_k, first, n_blocks);
+    codes.load(unit + Unit::kHeaderOfBlock * (n_k / 32), n_k, first, n_blocks);
     CANDOR_UNROLL
     for (int b = 0; b < kBlocksOfTurn; ++b) {
-      if (b >= n_blocks) return;
-      const uint8_t* scales = unit + kScaleBytes * (first + b);
-      d_pairs[b] =
-          kernels::has_exponents(kPacked) ? load2(scales + 2 * lane_group()) : load4(scales + 4 * lane_group());
-      if constexpr (kHasMin) m_pairs[b] = load4(scales + kScaleBytes * (n_k / 32) + 4 * lane_group());
+      if (b < n_blocks) scales[b].load(unit, n_k / 32, first + b);
     }
   }
-  CANDOR_DEVICE float d(int b, int output) const {
-    if constexpr (!kernels::has_exponents(kPacked)) return half_of(d_pairs[b], output);
-    // 2^(e - 128), zero for e < 2.
-    const uint32_t e = byte_of(d_pairs[b], output);
-    return float_of(e == 0 ? 0 : (e - 1) << 23);
-  }
-  CANDOR_DEVICE float min(int b, int output) const { return half_of(m_pairs[b], output); }
 };
 
 // Leaves the terms of a tile's rows with block b of a pair.
@@ -71,9 +55,9 @@ CANDOR_DEVICE void leave_block_terms(const ProductPlace& place, const BlockPair<
     const int32_t row = kTileRows * turn.tile + 2 * static_cast<int32_t>(lane_quarter()) + j % 2;
     const uint8_t* of_row = place.x + (row < place.n_rows ? row : 0) * place.args.row_bytes;
     const float dx = reinterpret_cast<const float*>(of_row + place.args.scales_at)[block];
-    products[j] = mul_rn(pair.d(b, j / 2), dx);
+    products[j] = mul_rn(pair.scales[b].d(j / 2), dx);
     numbers[j] = to_float_rn(sums[j]);
-    if constexpr (Block::kPacked.has_min) minima[j] = mul_rn(pair.min(b, j / 2), dx);
+    if constexpr (Block::kPacked.has_min) minima[j] = mul_rn(pair.scales[b].min(j / 2), dx);
   }
   shared_sums.leave(turn, kTerms * b, products);
   shared_sums.leave(turn, kTerms * b + 1, numbers);

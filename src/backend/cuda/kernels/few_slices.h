@@ -8,6 +8,7 @@
 // of k and output o < 4, and add_slices(), which adds the terms of a turn for one output; kScaleBytes: from the scale
 // of an output to that of the next.
 
+#include "backend/cuda/kernels/float_codes.h"
 #include "backend/cuda/kernels/product_launch.h"
 #include "backend/cuda/kernels/product_place.h"
 #include "backend/cuda/kernels/unit_planes.h"
@@ -16,16 +17,6 @@ namespace candor::backend::cuda {
 
 inline constexpr int kPairsOfSlice = kSliceDepth / 2;
 inline constexpr int kSliceOutputs = 4;  // of a lane
-
-CANDOR_DEVICE float even_of(uint32_t pair) {
-  return float_of(pair << 16);
-}
-CANDOR_DEVICE float odd_of(uint32_t pair) {
-  return float_of(pair & 0xffff0000u);
-}
-CANDOR_DEVICE uint32_t element(const Uint4& four, int i) {
-  return i == 0 ? four.x : i == 1 ? four.y : i == 2 ? four.z : four.w;
-}
 
 // Two chains of each row and output.
 struct SliceChains {

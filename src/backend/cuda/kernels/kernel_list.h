@@ -64,6 +64,37 @@
   X(product_fp8, ProductArgs) \
   X(product_fp4, ProductArgs) \
   X(product_q4_k_fast, ProductArgs) \
+  X(product_f32_many, ProductArgs) \
+  X(product_f16_many, ProductArgs) \
+  X(product_bf16_many, ProductArgs) \
+  X(product_q4_0_many, ProductArgs) \
+  X(product_q4_1_many, ProductArgs) \
+  X(product_q5_0_many, ProductArgs) \
+  X(product_q5_1_many, ProductArgs) \
+  X(product_q8_0_many, ProductArgs) \
+  X(product_q2_k_many, ProductArgs) \
+  X(product_q3_k_many, ProductArgs) \
+  X(product_q4_k_many, ProductArgs) \
+  X(product_q5_k_many, ProductArgs) \
+  X(product_q6_k_many, ProductArgs) \
+  X(product_iq1_s_many, ProductArgs) \
+  X(product_iq1_m_many, ProductArgs) \
+  X(product_iq2_xxs_many, ProductArgs) \
+  X(product_iq2_xs_many, ProductArgs) \
+  X(product_iq2_s_many, ProductArgs) \
+  X(product_iq3_xxs_many, ProductArgs) \
+  X(product_iq3_s_many, ProductArgs) \
+  X(product_iq4_nl_many, ProductArgs) \
+  X(product_iq4_xs_many, ProductArgs) \
+  X(product_tq1_0_many, ProductArgs) \
+  X(product_tq2_0_many, ProductArgs) \
+  X(product_q1_0_many, ProductArgs) \
+  X(product_q2_0_many, ProductArgs) \
+  X(product_mxfp4_many, ProductArgs) \
+  X(product_w8a8_many, ProductArgs) \
+  X(product_fp8_many, ProductArgs) \
+  X(product_fp4_many, ProductArgs) \
+  X(product_q4_k_fast_many, ProductArgs) \
   X(store_pages, StorePagesArgs) \
   X(attend_few4_bf16, AttendBlocksArgs) \
   X(attend_few4_f32, AttendBlocksArgs) \

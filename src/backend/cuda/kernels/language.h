@@ -5,6 +5,7 @@
 // CUDA by its own name. Functions of one source are in an anonymous namespace: others may have the same names.
 //
 //   CANDOR_KERNEL(name, Args) { ... args.x ... }   one thread of a kernel; Args is plain data
+//   CANDOR_BOUNDED_KERNEL(name, Args, t, b)        the same with registers for b blocks of t threads on a processor
 //   CANDOR_DEVICE                                  before a function that kernels call
 //   CANDOR_TABLE int8_t kTable[4] = {...};         constants that kernels index
 //   CANDOR_UNROLL                                  before a loop that indexes an array of registers

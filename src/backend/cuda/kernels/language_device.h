@@ -8,6 +8,8 @@
 
 // A kernel takes one struct of plain data by value, as `args`.
 #define CANDOR_KERNEL(name, Args) extern "C" __global__ void name(const __grid_constant__ Args args)
+#define CANDOR_BOUNDED_KERNEL(name, Args, n_threads, n_blocks) \
+  extern "C" __global__ void __launch_bounds__(n_threads, n_blocks) name(const __grid_constant__ Args args)
 #define CANDOR_DEVICE __device__ __forceinline__
 #define CANDOR_TABLE static __device__ const
 #define CANDOR_UNROLL _Pragma("unroll")

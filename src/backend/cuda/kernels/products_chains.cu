@@ -89,10 +89,10 @@ CANDOR_DEVICE void multiply_chains(const ProductArgs& args) {
 
 }  // namespace
 
-CANDOR_KERNEL(product_f32, ProductArgs) {
+CANDOR_BOUNDED_KERNEL(product_f32, ProductArgs, kFewThreads, 4) {
   multiply_chains<F32Weights>(args);
 }
-CANDOR_KERNEL(product_f16, ProductArgs) {
+CANDOR_BOUNDED_KERNEL(product_f16, ProductArgs, kFewThreads, 4) {
   multiply_chains<F16Weights>(args);
 }
 

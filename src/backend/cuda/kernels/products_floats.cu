@@ -44,15 +44,6 @@ CANDOR_DEVICE float add_parts(const uint8_t* scales, int32_t begin, const SliceT
   return sum;
 }
 
-// 2^-8 of the value of a code E4M3.
-CANDOR_DEVICE float e4m3_of(uint32_t code) {
-  return half_to_float(static_cast<uint16_t>((code & 0x80u) << 8 | (code & 0x7fu) << 7));
-}
-// 2^-14 of the value of a code E2M1.
-CANDOR_DEVICE float e2m1_of(uint32_t code) {
-  return half_to_float(static_cast<uint16_t>((code & 8u) << 12 | (code & 7u) << 9));
-}
-
 struct Fp8Slice {
   using Block = quant::BlockFP8;
   static constexpr int32_t kScaleBytes = sizeof(float);
@@ -96,9 +87,7 @@ struct Fp4Slice {
       pairs[p] = load4(unit + kFormat.codes_at + kPanelRows * (kPairsOfSlice * part + p));
     }
   }
-  CANDOR_DEVICE float scale(int p, int o) const {
-    return mul_rn(e4m3_of(scales[2 * p / Block::kGroup] >> (8 * o)), 0x1p14f);
-  }
+  CANDOR_DEVICE float scale(int p, int o) const { return e2m1_scale_of(scales[2 * p / Block::kGroup] >> (8 * o)); }
   CANDOR_DEVICE float even(int p, int o) const { return mul_rn(e2m1_of(pairs[p] >> (8 * o)), scale(p, o)); }
   CANDOR_DEVICE float odd(int p, int o) const { return mul_rn(e2m1_of(pairs[p] >> (8 * o + 4)), scale(p, o)); }
 
@@ -109,13 +98,13 @@ struct Fp4Slice {
 
 }  // namespace
 
-CANDOR_KERNEL(product_bf16, ProductArgs) {
+CANDOR_BOUNDED_KERNEL(product_bf16, ProductArgs, kFewThreads, 2) {
   multiply_slices<Bf16Slice>(args);
 }
-CANDOR_KERNEL(product_fp8, ProductArgs) {
+CANDOR_BOUNDED_KERNEL(product_fp8, ProductArgs, kFewThreads, 2) {
   multiply_slices<Fp8Slice>(args);
 }
-CANDOR_KERNEL(product_fp4, ProductArgs) {
+CANDOR_BOUNDED_KERNEL(product_fp4, ProductArgs, kFewThreads, 2) {
   multiply_slices<Fp4Slice>(args);
 }
 

@@ -47,7 +47,7 @@ CANDOR_DEVICE void store_scaled(const ProductPlace& place, Shared<int32_t> all, 
 }  // namespace
 
 // k past n_in have activations 0.
-CANDOR_KERNEL(product_w8a8, ProductArgs) {
+CANDOR_BOUNDED_KERNEL(product_w8a8, ProductArgs, kFewThreads, 4) {
   const ProductPlace place =
       find_place(args, static_cast<int32_t>(block_x()), static_cast<int32_t>(block_y()) * kMostFewRows, kMostFewRows);
   if (place.n_rows <= 0) return;
