@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the backend cuda on a machine with an NVIDIA GPU within ten minutes, bits first and speed last.
+# Checks the backend cuda on a machine with an NVIDIA GPU within ten minutes, bits first, then speed, then the sanitizers.
 #   sh scripts/check_device.sh [OUT]            builds here (preset cuda), then checks
 #   sh scripts/check_device.sh pack FOLDER      builds, and puts what another machine needs into FOLDER: programs, their
 #                                               libraries, data of tests. That machine needs a driver and no compiler
@@ -8,7 +8,7 @@
 # half-way has told what it had. CANDOR_DEVICE_SECONDS (540): when no further stage begins. CANDOR_STAGES: which ones.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-tests="candor_backend_cuda_emulation_test candor_bits_test candor_invariance_test"
+tests="candor_backend_cuda_emulation_test candor_cuda_test"
 
 build() {
   sh scripts/setup.sh
@@ -31,7 +31,8 @@ pack() {
   cp models/pocket/pocket-q8_0.gguf models/pocket/tokenizer.json "$folder/project/models/pocket/"
   cp scripts/make_shape.py "$folder/project/scripts/"
   cp scripts/check_device.sh "$folder/"
-  [ ! -d ../shared/data/models ] || cp -r ../shared/data "$folder/data"
+  [ ! -d build-cuda/tests/goldens ] || cp -r build-cuda/tests/goldens "$folder/goldens"
+  [ ! -d ../shared/data/models ] || { mkdir -p "$folder/data" && cp -r ../shared/data/models "$folder/data/"; }
   du -sh "$folder"
 }
 
@@ -39,7 +40,7 @@ pack() {
 stage() {
   name=$1 most=$2
   shift 2
-  case " ${CANDOR_STAGES:-device kernels sanitizer races bits invariance speed} " in *" $name "*) ;; *) return 0 ;; esac
+  case " ${CANDOR_STAGES:-device kernels sanitizer races models speed} " in *" $name "*) ;; *) return 0 ;; esac
   left=$((began + ${CANDOR_DEVICE_SECONDS:-540} - $(date +%s)))
   [ "$left" -lt "$most" ] && most=$left
   if [ "$most" -lt 5 ]; then
@@ -120,11 +121,10 @@ run() {
   # A function of this file in a process of its own, which `timeout` may end.
   part() { name=$1 most=$2; shift 2; stage "$name" "$most" sh "$here/check_device.sh" part "$@"; }
   part kernels 120 kernels
+  stage models 150 "$bin/candor_cuda_test" --gtest_brief=1
+  part speed 240 speed
   part sanitizer 90 under_sanitizer memcheck
   part races 60 under_sanitizer racecheck
-  stage bits 60 "$bin/candor_bits_test" --gtest_brief=1
-  stage invariance 90 "$bin/candor_invariance_test" --gtest_brief=1
-  part speed 300 speed
   rm -f "$out/model.gguf"
   return $status
 }
@@ -134,7 +134,7 @@ case "${1:-}" in
   run)
     bin=$here/bin candor=$here/bin/candor project=$here/project
     export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-    [ ! -d "$here/data" ] || export CANDOR_TEST_DATA="$here/data"
+    export CANDOR_TEST_DATA="$here/data" CANDOR_TEST_GOLDENS="$here/goldens"
     run "${2:-gpu-results}"
     ;;
   pack)

@@ -15,6 +15,7 @@ std::filesystem::path project_file(const std::string& relative) {
 }
 
 std::filesystem::path goldens() {
+  if (const char* path = std::getenv("CANDOR_TEST_GOLDENS")) return path;
   return CANDOR_GOLDENS_DIR;
 }
 

@@ -14,7 +14,7 @@ std::filesystem::path shared_data();
 // Of the project's own files; CANDOR_TEST_PROJECT names the root of a copy on another machine.
 std::filesystem::path project_file(const std::string& relative);
 
-// The folder of tests/families/goldens as builds make them whole (golden_store.py).
+// The folder of tests/families/goldens as builds make them whole (golden_store.py), or CANDOR_TEST_GOLDENS.
 std::filesystem::path goldens();
 
 }  // namespace candor::testing
