@@ -2,7 +2,8 @@
 # Checks the backend cuda on a machine with an NVIDIA GPU within ten minutes, bits first, then speed, then the sanitizers.
 #   sh scripts/check_device.sh [OUT]            builds here (preset cuda), then checks
 #   sh scripts/check_device.sh pack FOLDER      builds, and puts what another machine needs into FOLDER: programs, their
-#                                               libraries, data of tests. That machine needs a driver and no compiler
+#                                               libraries, data of tests; and FOLDER.tar.gz. That machine needs a driver and no
+#                                               compiler
 #   sh FOLDER/check_device.sh run [OUT]         checks there
 # OUT (gpu-results): a log for each stage, and gpu.json, which is written anew behind each, so that a check that is stopped
 # half-way has told what it had. CANDOR_DEVICE_SECONDS (540): when no further stage begins. CANDOR_STAGES: which ones.
@@ -33,7 +34,8 @@ pack() {
   cp scripts/check_device.sh "$folder/"
   [ ! -d build-cuda/tests/goldens ] || cp -r build-cuda/tests/goldens "$folder/goldens"
   [ ! -d ../shared/data/models ] || { mkdir -p "$folder/data" && cp -r ../shared/data/models "$folder/data/"; }
-  du -sh "$folder"
+  tar -C "$(dirname "$folder")" -czf "$folder.tar.gz" "$(basename "$folder")"
+  du -sh "$folder" "$folder.tar.gz"
 }
 
 # Runs a stage for at most so many seconds: stage NAME SECONDS COMMAND...
