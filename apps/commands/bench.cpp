@@ -23,6 +23,8 @@
 #include "apps/options/model_choice.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "backend/all/gpus.h"
+#include "backend/backend.h"
 #include "backend/op_specs.h"
 #include "base/error.h"
 #include "candor/options.h"
@@ -55,8 +57,28 @@ int bench_limits(bool json) {
                         limits.l2_read_bytes / 1e9, ops_text(limits.int8_ops, "OP"),
                         ops_text(limits.bf16_flops, "FLOP"), ops_text(limits.f32_flops, "FLOP"));
   }
+  for (const backend::GpuLimits& gpu : backend::measure_gpus()) {
+    report.push_back({{"gpu", gpu.name},
+                      {"read_bytes_per_second", gpu.read_bytes},
+                      {"int8_ops_per_second", gpu.int8_ops},
+                      {"f32_flops_per_second", gpu.f32_flops}});
+    text += fmt::format("{}: memory {:.1f} GB/s, int8 {}, f32 {}\n", gpu.name, gpu.read_bytes / 1e9,
+                        ops_text(gpu.int8_ops, "OP"), ops_text(gpu.f32_flops, "FLOP"));
+  }
   write_out(json ? report.dump(2) + "\n" : text);
   return kDone;
+}
+
+// Of what computes. A GPU takes BF16 by multiply-adds of floats (docs/gpu.md).
+Result<kernels::MachineLimits> limits_of(const backend::BackendInfo& info) {
+  if (info.device_bytes == 0) return measure_limits(info.n_threads);
+  const auto gpus = backend::measure_gpus();
+  if (gpus.empty()) return kernels::MachineLimits{};
+  const backend::GpuLimits& gpu = gpus.front();
+  return kernels::MachineLimits{.dram_read_bytes = gpu.read_bytes,
+                                .int8_ops = gpu.int8_ops,
+                                .bf16_flops = gpu.f32_flops,
+                                .f32_flops = gpu.f32_flops};
 }
 
 struct BenchOptions {
@@ -140,7 +162,7 @@ int bench_generate(const BenchOptions& options) {
   apply_ranks(options.n_ranks, engine);
   auto bench = GenerateBench::open(engine, cases);
   if (!bench) return say_error(bench.error().message), exit_code(bench.error());
-  const auto measured_limits = measure_limits((*bench)->backend_info().n_threads);
+  const auto measured_limits = limits_of((*bench)->backend_info());
   if (!measured_limits) return say_error(measured_limits.error().message), kUserInput;
   const kernels::MachineLimits& limits = *measured_limits;
   nlohmann::ordered_json report = {{"model", choice->model.string()},

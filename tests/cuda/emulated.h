@@ -1,18 +1,19 @@
 #pragma once
-// Backends of these tests: the CUDA backend on the emulation of its kernels, and the CPU's by the portable kernels.
+// Backends of these tests: the CUDA backend on the emulation of its kernels, or on the card that CANDOR_TEST_GPU names,
+// and the CPU's by the portable kernels.
 
 #include <memory>
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cuda/cuda_backend.h"
-#include "backend/cuda/emulation/emulated_device.h"
+#include "backend/cuda/emulation/device_test_support.h"
 #include "conformance/rig.h"
 #include "kernels/kernels.h"
 
 namespace candor::testing {
 
 inline std::unique_ptr<backend::Backend> emulated_backend() {
-  auto made = backend::make_cuda_backend(backend::cuda::make_emulated_device(), {.n_threads = 1});
+  auto made = backend::make_cuda_backend(backend::cuda::make_test_device(), {.n_threads = 1});
   if (!made) throw std::runtime_error(made.error().message);
   return std::move(*made);
 }

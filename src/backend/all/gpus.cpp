@@ -6,6 +6,7 @@
 
 #ifdef CANDOR_HAS_CUDA
 #include "backend/cuda/arithmetic_check.h"
+#include "backend/cuda/device_limits.h"
 #include "backend/cuda/driver_device.h"
 #endif
 
@@ -53,7 +54,26 @@ std::vector<GpuFinding> examine_gpus() {
   return findings;
 }
 
+std::vector<GpuLimits> measure_gpus() {
+  const auto driver = cuda::load_driver();
+  if (!driver) return {};
+  const auto report = cuda::report_driver(*driver);
+  if (!report) return {};
+  std::vector<GpuLimits> all;
+  for (size_t i = 0; i < report->devices.size(); ++i) {
+    auto device = cuda::open_driver_device(static_cast<int32_t>(i), *driver, cuda::embedded_kernels());
+    if (!device) continue;
+    const cuda::DeviceLimits limits = cuda::measure_device_limits(**device);
+    all.push_back({report->devices[i].name, limits.read_bytes, limits.int8_ops, limits.f32_flops});
+  }
+  return all;
+}
+
 #else
+
+std::vector<GpuLimits> measure_gpus() {
+  return {};
+}
 
 std::vector<GpuFinding> examine_gpus() {
   std::error_code ignored;

@@ -16,4 +16,14 @@ struct GpuFinding {
 // arithmetic is compared with the processor's.
 std::vector<GpuFinding> examine_gpus();
 
+// What a card does at best, a second; a multiply and an add are two operations.
+struct GpuLimits {
+  std::string name;
+  double read_bytes = 0;  // of its memory
+  double int8_ops = 0;    // on tensor cores
+  double f32_flops = 0;
+};
+// Of each card that opens; takes less than a second each.
+std::vector<GpuLimits> measure_gpus();
+
 }  // namespace candor::backend

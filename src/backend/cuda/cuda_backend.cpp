@@ -1,7 +1,5 @@
 #include "backend/cuda/cuda_backend.h"
 
-#include <algorithm>
-#include <chrono>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,7 +9,7 @@
 #include "backend/cuda/cuda_kv.h"
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/cuda_weight.h"
-#include "backend/cuda/kernels/kernel_list.h"
+#include "backend/cuda/device_limits.h"
 #include "kernels/kernels.h"
 #include "platform/thread_pool.h"
 #include "platform/topology.h"
@@ -19,29 +17,6 @@
 namespace candor::backend {
 namespace cuda {
 namespace {
-
-// The best of a few runs over memory that no cache of a card holds.
-double measure_reads(Device& device) {
-  constexpr int64_t kBytes = int64_t{64} << 20;
-  constexpr int32_t kPieces = 32;
-  constexpr int64_t kReaders = kBytes / 16 / kPieces;
-  constexpr int kRuns = 3;
-  auto memory = DeviceMemory::make(device, kBytes);
-  auto sums = DeviceMemory::make(device, kReaders * sizeof(uint32_t));
-  if (!memory || !sums) return 0.0;
-  device.clear(memory->data(), kBytes);
-  double best = 0.0;
-  for (int run = 0; run < kRuns; ++run) {
-    device.wait();
-    const auto begin = std::chrono::steady_clock::now();
-    device.run(kernel::read_probe, launch_over(kReaders),
-               ReadProbeArgs{memory->data(), sums->as<uint32_t>(), kReaders, kPieces});
-    device.wait();
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    best = std::max(best, static_cast<double>(kBytes) / seconds.count());
-  }
-  return best;
-}
 
 class CudaBackend final : public Backend {
  public:

@@ -4,6 +4,7 @@
 
 #include "backend/cuda/device.h"
 #include "backend/cuda/kernels/attend_args.h"
+#include "backend/cuda/kernels/limit_args.h"
 #include "backend/cuda/kernels/product_args.h"
 #include "backend/cuda/kernels/recurrent_args.h"
 #include "backend/cuda/kernels/row_args.h"
@@ -28,6 +29,8 @@
   X(add_experts, AddExpertsArgs) \
   X(add_adapted, AddAdaptedArgs) \
   X(read_probe, ReadProbeArgs) \
+  X(int8_probe, OpsProbeArgs) \
+  X(fma_probe, OpsProbeArgs) \
   X(encode_f32, EncodeArgs) \
   X(encode_bf16, EncodeArgs) \
   X(encode_q8x256, EncodeArgs) \

@@ -147,14 +147,6 @@ struct AddExpertsArgs {
   int32_t n_used = 0;
 };
 
-// Each thread reads n pieces of 16 bytes, n_all threads apart, and writes what they make together.
-struct ReadProbeArgs {
-  const std::byte* src = nullptr;
-  uint32_t* dst = nullptr;  // [n_all]
-  int64_t n_all = 0;
-  int32_t n = 0;
-};
-
 // What an adapter's outputs [n_rows, n_cols] make of rows dst_rows of dst (docs/numerics.md, "Adapters"). gains,
 // gains_less_one, bias: [n_cols] or nullptr. replaces: the outputs are another product, of which `scale` counts.
 struct AddAdaptedArgs {

@@ -225,14 +225,4 @@ CANDOR_KERNEL(add_adapted, AddAdaptedArgs) {
   }
 }
 
-CANDOR_KERNEL(read_probe, ReadProbeArgs) {
-  const int64_t first = own_element();
-  uint32_t sum = 0;
-  for (int32_t i = 0; i < args.n; ++i) {
-    const Uint4 piece = load16(args.src + (first + i * args.n_all) * 16);
-    sum ^= piece.x ^ piece.y ^ piece.z ^ piece.w;
-  }
-  args.dst[first] = sum;
-}
-
 }  // namespace candor::backend::cuda
