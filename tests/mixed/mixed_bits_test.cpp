@@ -18,14 +18,6 @@
 namespace candor::testing {
 namespace {
 
-// Those whose layers differ in kind. The others are made of the same operations.
-constexpr const char* kModels[] = {
-    "llama",       "gemma2",           "gemma4_text", "gemma4_moe",     "gpt2",        "bloom",
-    "falcon40",    "cohere2",          "mpt",         "qwen3moe",       "qwen2_moe",   "gpt_oss",
-    "llama4_text", "deepseek_v2",      "deepseek_v3", "kimi_linear",    "qwen3_next",  "qwen3_5_moe_text",
-    "lfm2_moe",    "granitemoehybrid", "falcon_h1",   "nemotron_h_moe", "olmo_hybrid", "gpt_neo",
-    "afmoe",       "internlm2"};
-
 std::unique_ptr<formats::ModelFile> open_golden(const std::string& name) {
   auto file = model::open_model(goldens() / name);
   EXPECT_TRUE(file) << file.error().message;
@@ -94,7 +86,7 @@ TEST_P(MixedBits, every_cut_gives_the_bits_of_the_cpu_alone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, MixedBits, ::testing::ValuesIn(kModels),
+INSTANTIATE_TEST_SUITE_P(all, MixedBits, ::testing::ValuesIn(kMixedModels),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -18,6 +18,14 @@
 
 namespace candor::testing {
 
+// Goldens of families whose layers differ in kind. The others are made of the same operations.
+inline constexpr const char* kMixedModels[] = {
+    "llama",       "gemma2",           "gemma4_text", "gemma4_moe",     "gpt2",        "bloom",
+    "falcon40",    "cohere2",          "mpt",         "qwen3moe",       "qwen2_moe",   "gpt_oss",
+    "llama4_text", "deepseek_v2",      "deepseek_v3", "kimi_linear",    "qwen3_next",  "qwen3_5_moe_text",
+    "lfm2_moe",    "granitemoehybrid", "falcon_h1",   "nemotron_h_moe", "olmo_hybrid", "gpt_neo",
+    "afmoe",       "internlm2"};
+
 inline std::unique_ptr<backend::Backend> make_cpu(const kernels::KernelTable* table, int32_t n_threads) {
   auto made = backend::make_cpu_backend({.n_threads = n_threads, .table = table});
   EXPECT_TRUE(made) << made.error().message;
