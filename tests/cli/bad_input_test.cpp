@@ -226,7 +226,9 @@ TEST_F(BadInput, a_path_with_spaces_emoji_or_300_bytes_works) {
 
 TEST_F(BadInput, a_processor_or_backend_that_is_not_here_is_refused_with_the_list) {
   expect_refused({"run", "hi"}, {"CANDOR_ISA", "portable"}, {.environment = {"CANDOR_ISA=quantum"}});
-  expect_refused({"run", "--backend", "gpu", "hi"}, {"gpu", "cpu, reference"});
+  expect_refused({"run", "--backend", "gpu", "hi"}, {"gpu", "auto, cpu, cuda, reference"});
+  expect_refused({"run", "--device", "cpu", "--gpu-layers", "3", "hi"}, {"--gpu-layers", "--device cuda"});
+  expect_refused({"run", "--cpu-experts", "-1", "hi"}, {"--cpu-experts"});
 }
 
 TEST_F(BadInput, a_server_without_a_key_stays_on_this_machine) {

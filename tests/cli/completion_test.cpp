@@ -33,7 +33,7 @@ TEST(completion, bash_offers_what_can_stand_there) {
   EXPECT_EQ(offered("tok"), "tokenize\n");
   EXPECT_EQ(offered("bench ''"), "limits generate serve drafts --help -h --help-all\n");
   EXPECT_EQ(offered("bench serve --ra"), "--rate\n");
-  EXPECT_EQ(offered("run --backend ''"), "cpu reference\n");
+  EXPECT_EQ(offered("run --device ''"), "auto cpu cuda reference\n");
   EXPECT_EQ(offered("run --predict ''"), "\n");
   const TempFolder folder;
   folder.file("model.gguf", "");
