@@ -13,8 +13,10 @@ using kernels::KvFormat;
 
 constexpr uint32_t kStoreThreads = 128;
 constexpr uint32_t kCombineThreads = 128;
-constexpr int32_t kFewQueries = 8;          // of a block
+constexpr int32_t kMostFewQueries = 8;  // of a block
+constexpr int32_t kLeastFewQueries = 2;
 constexpr int32_t kFewQueriesOfSlice = 16;  // more are taken together
+constexpr int32_t kLeastManyQueries = 16;   // of a block where there are few blocks
 constexpr size_t kMostPartialBytes = size_t{64} << 20;
 constexpr int32_t kPartialAlignment = 4;  // floats
 
@@ -36,24 +38,28 @@ class SharedRoom {
   int64_t n_bytes_ = 0;
 };
 
-BlockPlan blocks_of(int32_t n_queries, int32_t group_heads) {
-  BlockPlan plan{.n_queries = n_queries};
-  if (n_queries == 0) return plan;
-  plan.n_parts = attention::up_to(group_heads, n_queries);
-  plan.block_heads = attention::up_to(group_heads, plan.n_parts);
-  plan.tile_rows = n_queries / plan.block_heads;
-  return plan;
+bool is_q8(const AttendRowsArgs& a) {
+  return static_cast<KvFormat>(a.pages.format) == KvFormat::kQ8;
 }
 
-int64_t place_tiles(AttendBlocksArgs& args, int32_t n_warps) {
+// Words of a stage as it comes: int8 as codes.
+int32_t staged_words(const AttendRowsArgs& a) {
+  return is_q8(a) ? attention::kCodeStageWords : attention::stage_words(per_row(a));
+}
+int32_t staged_value_words(const AttendRowsArgs& a) {
+  return is_q8(a) ? attention::kCodeStageWords : attention::value_stage_words(a.head_dim, per_row(a));
+}
+
+int64_t place_tiles(AttendBlocksArgs& args, int32_t n_queries) {
   const AttendRowsArgs& a = args.rows;
-  const int32_t n_queries = n_warps * attention::kWarpQueries;
+  const int32_t expanded = is_q8(a) ? attention::stage_words(per_row(a)) : 0;  // behind the ring
   SharedRoom room;
-  args.keys_at = room.take(int64_t{attention::kRingStages} * attention::stage_words(per_row(a)));
-  args.weights_at = room.take(int64_t{n_warps} * attention::kWarpWeights);
+  args.keys_at = room.take(int64_t{attention::kRingStages} * staged_words(a) + expanded);
+  args.n_queries = n_queries;
+  args.weights_at = room.take(int64_t{n_queries} / attention::kWarpQueries * attention::kWarpWeights);
   args.outputs_at = room.take(int64_t{n_queries} * attention::value_chunks(a.value_dim) * attention::kChunkDims);
-  args.queries_at = room.take(int64_t{n_queries} * attention::padded_dim(a.head_dim));
-  args.places_at = room.take(int64_t{n_queries} * 4);
+  args.queries_at = room.take(int64_t{attention::padded_dim(a.head_dim)} / 2 * attention::query_stride(n_queries));
+  args.places_at = room.take(int64_t{n_queries} * attention::kPlaceWords);
   return room.n_bytes();
 }
 
@@ -62,32 +68,36 @@ int64_t place_few(AttendBlocksArgs& args, int32_t n_queries, int32_t group_tiles
   const int32_t key_stages = group_tiles * attention::key_stages(a.head_dim);
   const int32_t value_stages = group_tiles * attention::kTilePages * attention::value_chunks(a.value_dim);
   SharedRoom room;
+  args.n_queries = n_queries;
   args.group_tiles = group_tiles;
-  args.keys_at = room.take(int64_t{key_stages} * attention::stage_words(per_row(a)));
-  args.values_at = room.take(int64_t{value_stages} * attention::value_stage_words(a.head_dim, per_row(a)));
+  args.keys_at = room.take(int64_t{key_stages} * staged_words(a));
+  args.values_at = room.take(int64_t{value_stages} * staged_value_words(a));
   args.sums_at = room.take(int64_t{std::max(key_stages, value_stages)} * n_queries * attention::kChunkDims);
   args.weights_at = room.take(int64_t{group_tiles} * attention::kKeyTile / 2 * attention::weight_stride(n_queries));
   args.outputs_at = room.take(int64_t{n_queries} * attention::value_chunks(a.value_dim) * attention::kChunkDims);
-  args.queries_at = room.take(int64_t{n_queries} * attention::padded_dim(a.head_dim));
+  args.queries_at = room.take(int64_t{attention::padded_dim(a.head_dim)} / 2 * attention::query_stride(n_queries));
+  args.places_at = room.take(int64_t{n_queries} * (attention::kPlaceWords + 1 + attention::kMostGroupTiles));
   return room.n_bytes();
 }
 
-// The most warps whose queries fit.
-int32_t tiles_warps(const DeviceInfo& device, const AttendRowsArgs& a) {
-  AttendBlocksArgs args{.rows = a};
-  int32_t n = attention::kMostWarps;
-  while (n > 1 && place_tiles(args, n) > device.max_shared_bytes) --n;
-  return n;
-}
-
 // Tiles at a time, so that each warp has a part of their keys if there is room; 0: not even for one tile.
-int32_t few_tiles(const DeviceInfo& device, const AttendRowsArgs& a) {
+int32_t few_tiles(const DeviceInfo& device, const AttendRowsArgs& a, int32_t n_queries) {
   if (a.is_latent) return 0;
   AttendBlocksArgs args{.rows = a};
   int32_t n = attention::kMostGroupTiles;
   while (n > 1 && n * attention::key_stages(a.head_dim) > attention::kMostWarps) n /= 2;
-  while (n > 0 && place_few(args, kFewQueries, n) > device.max_shared_bytes) n /= 2;
+  while (n > 0 && place_few(args, n_queries, n) > device.max_shared_bytes) n /= 2;
   return n;
+}
+
+// Blocks that have room for so many queries. group_tiles: 0 of attend_tiles.
+BlockPlan blocks_of(const AttendRowsArgs& a, int32_t n_queries, int32_t group_tiles) {
+  const int32_t group_heads = a.n_heads / a.n_kv_heads;
+  BlockPlan plan{.n_queries = n_queries, .group_tiles = group_tiles};
+  plan.n_parts = attention::up_to(group_heads, n_queries);
+  plan.block_heads = attention::up_to(group_heads, plan.n_parts);
+  plan.tile_rows = n_queries / plan.block_heads;
+  return plan;
 }
 
 // Splits that some of the rows see, at most: those of a group see no further than their slice.
@@ -104,52 +114,108 @@ int32_t partial_floats(const AttendRowsArgs& a) {
   return (a.value_dim + 2 + kPartialAlignment - 1) / kPartialAlignment * kPartialAlignment;
 }
 
-// Room for 4 queries or for 8.
+// Room for 2, 4 or 8 queries.
 int32_t few_room(const BlockPlan& plan) {
-  return plan.n_queries <= 4 ? 4 : kFewQueries;
+  int32_t n = kLeastFewQueries;
+  while (n < plan.n_queries) n *= 2;
+  return n;
 }
-int32_t n_warps_of(const BlockPlan& plan) {
-  return plan.group_tiles > 0 ? attention::kMostWarps : attention::up_to(plan.n_queries, attention::kWarpQueries);
+int32_t n_threads_of(const BlockPlan& plan) {
+  if (plan.group_tiles > 0) return 32 * attention::kMostWarps;
+  const int32_t n_warps = attention::up_to(plan.n_queries, attention::kWarpQueries);
+  return attention::up_to(32 * n_warps, attention::kUnitThreads) * attention::kUnitThreads;
 }
 int64_t place_blocks(AttendBlocksArgs& args, const BlockPlan& plan) {
-  return plan.group_tiles > 0 ? place_few(args, few_room(plan), plan.group_tiles) : place_tiles(args, n_warps_of(plan));
+  if (plan.group_tiles > 0) return place_few(args, few_room(plan), plan.group_tiles);
+  const int32_t n_warps = attention::up_to(plan.n_queries, attention::kWarpQueries);
+  return place_tiles(args, n_warps * attention::kWarpQueries);
 }
 
-bool is_few(const BlockPlan& few, const SeqSlice& seq) {
-  if (few.n_queries == 0) return false;
-  return seq.n_rows == 1 || seq.n_rows * few.block_heads * few.n_parts <= kFewQueriesOfSlice;
-}
-
-// Those of the slices that are few, or of the others.
-void add_tiles(const AttendRowsArgs& a, std::span<const SeqSlice> seqs, bool wants_few, AttendPlan& plan) {
-  BlockPlan& blocks = wants_few ? plan.few : plan.many;
-  const size_t first = plan.tiles.size();
-  int32_t most_rows = 0;
-  for (const SeqSlice& seq : seqs) {
-    if (is_few(plan.few, seq) != wants_few) continue;
-    for (int32_t i = 0; i < seq.n_rows; i += blocks.tile_rows) {
-      const RowTile tile{seq.first_row + i, std::min(blocks.tile_rows, seq.n_rows - i)};
-      plan.tiles.push_back(tile);
-      plan.n_splits = std::max(plan.n_splits, splits_of(a, seq, tile));
-      most_rows = std::max(most_rows, tile.n_rows);
+// The slices of few queries, the others, or all.
+enum class Kind : uint8_t { kFew, kMany, kAll };
+class SlicesOfKind {
+ public:
+  SlicesOfKind(const AttendRowsArgs& a, std::span<const SeqSlice> seqs, Kind kind) : a_(a) {
+    const int32_t group_heads = a.n_heads / a.n_kv_heads;
+    for (const SeqSlice& seq : seqs) {
+      const bool is_few = seq.n_rows == 1 || seq.n_rows * group_heads <= kFewQueriesOfSlice;
+      const bool is_wanted = kind == Kind::kAll || is_few == (kind == Kind::kFew);
+      if (seq.n_rows > 0 && is_wanted) slices_.push_back(seq);
     }
   }
+
+  // fn(slice, tile) for each tile.
+  template <class Fn>
+  void for_tiles(const BlockPlan& plan, Fn&& fn) const {
+    for (const SeqSlice& seq : slices_) {
+      for (int32_t i = 0; i < seq.n_rows; i += plan.tile_rows) {
+        fn(seq, RowTile{seq.first_row + i, std::min(plan.tile_rows, seq.n_rows - i)});
+      }
+    }
+  }
+  // With a block for each split.
+  int64_t n_blocks(const BlockPlan& plan) const {
+    int64_t n = 0;
+    for_tiles(plan, [&](const SeqSlice& seq, const RowTile& tile) { n += splits_of(a_, seq, tile); });
+    return n * plan.n_parts * a_.n_kv_heads;
+  }
+
+ private:
+  const AttendRowsArgs& a_;
+  std::vector<SeqSlice> slices_;
+};
+
+// Blocks of as many queries as there is room for; of fewer while that leaves no processor with two blocks.
+BlockPlan plan_few(const DeviceInfo& device, const AttendRowsArgs& a, const SlicesOfKind& slices) {
+  int32_t n = kMostFewQueries;
+  while (n > kLeastFewQueries && few_tiles(device, a, n) == 0) n /= 2;
+  if (few_tiles(device, a, n) == 0) return {};
+  while (n > kLeastFewQueries && slices.n_blocks(blocks_of(a, n / 2, 1)) <= device.n_processors) n /= 2;
+  return blocks_of(a, n, few_tiles(device, a, n));
+}
+BlockPlan plan_many(const DeviceInfo& device, const AttendRowsArgs& a, const SlicesOfKind& slices) {
+  AttendBlocksArgs args{.rows = a};
+  int32_t n = attention::kMostWarps * attention::kWarpQueries;
+  while (n > attention::kWarpQueries && place_tiles(args, n) > device.max_shared_bytes) n -= attention::kWarpQueries;
+  while (n > kLeastManyQueries && slices.n_blocks(blocks_of(a, n / 2, 0)) <= device.n_processors) n /= 2;
+  return blocks_of(a, n, 0);
+}
+
+size_t partial_bytes(const AttendRowsArgs& a, const BlockPlan& blocks) {
+  return static_cast<size_t>(a.n_rows) * static_cast<size_t>(a.n_heads) * static_cast<size_t>(blocks.n_splits) *
+         static_cast<size_t>(partial_floats(a)) * sizeof(float);
+}
+
+void add_tiles(const DeviceInfo& device, const AttendRowsArgs& a, const SlicesOfKind& slices, BlockPlan& blocks,
+               AttendPlan& plan) {
+  const size_t first = plan.tiles.size();
+  int32_t most_rows = 0;
+  slices.for_tiles(blocks, [&](const SeqSlice& seq, const RowTile& tile) {
+    plan.tiles.push_back(tile);
+    blocks.n_splits = std::max(blocks.n_splits, splits_of(a, seq, tile));
+    most_rows = std::max(most_rows, tile.n_rows);
+  });
   blocks.n_tiles = static_cast<int32_t>(plan.tiles.size() - first);
+  blocks.tile_rows = most_rows;
   blocks.n_queries = most_rows * blocks.block_heads;
   AttendBlocksArgs placed{.rows = a};
   if (blocks.n_tiles > 0) blocks.shared_bytes = place_blocks(placed, blocks);
+  if (blocks.n_splits == 1 || blocks.n_tiles * blocks.n_parts * a.n_kv_heads >= device.n_processors) return;
+  blocks.shares_splits = partial_bytes(a, blocks) <= kMostPartialBytes;
+  if (blocks.shares_splits) plan.partial_bytes = std::max(plan.partial_bytes, partial_bytes(a, blocks));
 }
 
-Kernel<AttendBlocksArgs> few_kernel(const AttendRowsArgs& a, int32_t n_queries) {
+// n: 2, 4 or 8 queries.
+Kernel<AttendBlocksArgs> few_kernel(const AttendRowsArgs& a, int32_t n) {
   switch (static_cast<KvFormat>(a.pages.format)) {
     case KvFormat::kBf16:
-      return n_queries == 4 ? kernel::attend_few4_bf16 : kernel::attend_few8_bf16;
+      return n == 2 ? kernel::attend_few2_bf16 : n == 4 ? kernel::attend_few4_bf16 : kernel::attend_few8_bf16;
     case KvFormat::kF32:
-      return n_queries == 4 ? kernel::attend_few4_f32 : kernel::attend_few8_f32;
+      return n == 2 ? kernel::attend_few2_f32 : n == 4 ? kernel::attend_few4_f32 : kernel::attend_few8_f32;
     case KvFormat::kQ8:
       break;
   }
-  return n_queries == 4 ? kernel::attend_few4_q8 : kernel::attend_few8_q8;
+  return n == 2 ? kernel::attend_few2_q8 : n == 4 ? kernel::attend_few4_q8 : kernel::attend_few8_q8;
 }
 
 Kernel<AttendBlocksArgs> tiles_kernel(const AttendRowsArgs& a) {
@@ -165,16 +231,23 @@ Kernel<AttendBlocksArgs> tiles_kernel(const AttendRowsArgs& a) {
 }
 
 // tiles: of the kernel.
-void run_blocks(Device& device, AttendBlocksArgs args, const AttendPlan& plan, const BlockPlan& blocks) {
+void run_blocks(Device& device, AttendBlocksArgs args, const BlockPlan& blocks) {
   if (blocks.n_tiles == 0) return;
   args.block_heads = blocks.block_heads;
   args.n_parts = blocks.n_parts;
+  args.n_splits = blocks.n_splits;
   const Launch launch{.x = static_cast<uint32_t>(blocks.n_tiles),
                       .y = static_cast<uint32_t>(args.rows.n_kv_heads * blocks.n_parts),
-                      .z = plan.shares_splits ? static_cast<uint32_t>(plan.n_splits) : 1u,
-                      .n_threads = static_cast<uint32_t>(32 * n_warps_of(blocks)),
+                      .z = blocks.shares_splits ? static_cast<uint32_t>(blocks.n_splits) : 1u,
+                      .n_threads = static_cast<uint32_t>(n_threads_of(blocks)),
                       .shared_bytes = static_cast<uint32_t>(place_blocks(args, blocks))};
   device.run(blocks.group_tiles > 0 ? few_kernel(args.rows, few_room(blocks)) : tiles_kernel(args.rows), launch, args);
+  if (!blocks.shares_splits) return;
+  const Launch combine{.x = static_cast<uint32_t>(blocks.n_tiles),
+                       .y = static_cast<uint32_t>(args.rows.n_heads),
+                       .z = static_cast<uint32_t>(blocks.tile_rows),
+                       .n_threads = kCombineThreads};
+  device.run(kernel::attend_combine, combine, args);
 }
 
 }  // namespace
@@ -188,20 +261,14 @@ void store_pages(Device& device, const StorePagesArgs& args) {
 }
 
 AttendPlan plan_attention(const DeviceInfo& device, const AttendRowsArgs& args, std::span<const SeqSlice> seqs) {
-  const int32_t group_heads = args.n_heads / args.n_kv_heads;
-  const int32_t group_tiles = few_tiles(device, args);
-  AttendPlan plan{.few = blocks_of(group_tiles > 0 ? kFewQueries : 0, group_heads),
-                  .many = blocks_of(tiles_warps(device, args) * attention::kWarpQueries, group_heads)};
-  plan.few.group_tiles = group_tiles;
-  add_tiles(args, seqs, true, plan);
-  add_tiles(args, seqs, false, plan);
-  if (plan.n_splits == 1) return plan;
-  const int32_t n_blocks =
-      args.n_kv_heads * (plan.few.n_tiles * plan.few.n_parts + plan.many.n_tiles * plan.many.n_parts);
-  const size_t bytes = static_cast<size_t>(args.n_rows) * static_cast<size_t>(args.n_heads) *
-                       static_cast<size_t>(plan.n_splits) * static_cast<size_t>(partial_floats(args)) * sizeof(float);
-  plan.shares_splits = n_blocks < device.n_processors && bytes <= kMostPartialBytes;
-  if (plan.shares_splits) plan.partial_bytes = bytes;
+  AttendPlan plan;
+  const SlicesOfKind few(args, seqs, Kind::kFew);
+  plan.few = plan_few(device, args, few);
+  const bool takes_few = plan.few.n_queries > 0;
+  if (takes_few) add_tiles(device, args, few, plan.few, plan);
+  const SlicesOfKind many(args, seqs, takes_few ? Kind::kMany : Kind::kAll);
+  plan.many = plan_many(device, args, many);
+  add_tiles(device, args, many, plan.many, plan);
   return plan;
 }
 
@@ -209,15 +276,10 @@ void attend_rows(Device& device, const AttendRowsArgs& args, const AttendPlan& p
   AttendBlocksArgs blocks{.rows = args,
                           .tiles = room.tiles,
                           .partials = reinterpret_cast<float*>(room.partials),
-                          .partial_floats = partial_floats(args),
-                          .n_splits = plan.n_splits};
-  run_blocks(device, blocks, plan, plan.few);
+                          .partial_floats = partial_floats(args)};
+  run_blocks(device, blocks, plan.few);
   blocks.tiles += plan.few.n_tiles;
-  run_blocks(device, blocks, plan, plan.many);
-  if (!plan.shares_splits) return;
-  const Launch combine{
-      .x = static_cast<uint32_t>(args.n_rows), .y = static_cast<uint32_t>(args.n_heads), .n_threads = kCombineThreads};
-  device.run(kernel::attend_combine, combine, blocks);
+  run_blocks(device, blocks, plan.many);
 }
 
 }  // namespace candor::backend::cuda

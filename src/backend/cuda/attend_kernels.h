@@ -23,6 +23,8 @@ struct BlockPlan {
   int32_t tile_rows = 0;    // of a tile, at most
   int32_t group_tiles = 0;  // key tiles at a time
   int64_t shared_bytes = 0;
+  int32_t n_splits = 1;        // of those that a tile sees, at most
+  bool shares_splits = false;  // each split has a block of its own, and the results are joined
 };
 
 // How the rows of a step are shared out among blocks of threads. Layers of one shape and window have equal plans.
@@ -30,8 +32,6 @@ struct AttendPlan {
   std::vector<RowTile> tiles{};  // those of `few`, then those of `many`
   BlockPlan few{};               // queries of one row or two
   BlockPlan many{};
-  int32_t n_splits = 1;        // of those that a tile sees, at most
-  bool shares_splits = false;  // each split has a block of its own
   size_t partial_bytes = 0;
 };
 // args: pointers are not read. REQUIRES: seqs cover its rows.

@@ -404,7 +404,7 @@ TEST_F(attend_on_device, numbers_that_no_model_has_have_the_bits_of_portable) {
 }
 
 TEST(attend_plan, rows_of_few_queries_and_of_many_are_taken_apart) {
-  const DeviceInfo device{.name = {}, .n_processors = 100, .max_shared_bytes = 227 << 10};
+  DeviceInfo device{.name = {}, .n_processors = 10, .max_shared_bytes = 227 << 10};
   AttendRowsArgs args{.n_rows = 203, .n_heads = 32, .n_kv_heads = 8, .head_dim = 128, .value_dim = 128};
   const SeqSlice seqs[] = {{.first_row = 0, .n_rows = 1, .n_past = 5000},
                            {.first_row = 1, .n_rows = 200, .n_past = 0},
@@ -413,15 +413,27 @@ TEST(attend_plan, rows_of_few_queries_and_of_many_are_taken_apart) {
   EXPECT_EQ(plan.few.n_tiles, 2);
   EXPECT_EQ(plan.few.n_queries, 8);
   EXPECT_EQ(plan.few.group_tiles, 2);
+  EXPECT_EQ(plan.few.n_splits, 3);
+  EXPECT_FALSE(plan.few.shares_splits);  // 2 tiles of 8 heads keep all processors busy
   EXPECT_EQ(plan.many.n_tiles, 13);
   EXPECT_EQ(plan.many.n_queries, 64);
+  EXPECT_EQ(plan.many.n_splits, 1);
   EXPECT_EQ(plan.tiles[1], (RowTile{201, 2}));
   EXPECT_EQ(plan.tiles[2], (RowTile{1, 16}));
-  EXPECT_EQ(plan.n_splits, 3);
-  EXPECT_FALSE(plan.shares_splits);  // 15 tiles of 8 heads keep all processors busy
-  args.n_kv_heads = 1;
-  EXPECT_EQ(plan_attention(device, args, std::span(seqs).first(1)).few.n_parts, 4);
-  EXPECT_TRUE(plan_attention(device, args, std::span(seqs).first(1)).shares_splits);
+}
+
+TEST(attend_plan, few_blocks_are_divided_among_the_processors) {
+  const DeviceInfo device{.name = {}, .n_processors = 132, .max_shared_bytes = 227 << 10};
+  const AttendRowsArgs args{.n_rows = 101, .n_heads = 32, .n_kv_heads = 8, .head_dim = 128, .value_dim = 128};
+  const SeqSlice seqs[] = {{.first_row = 0, .n_rows = 1, .n_past = 5000}, {.first_row = 1, .n_rows = 100}};
+  const AttendPlan plan = plan_attention(device, args, seqs);
+  EXPECT_EQ(plan.few.block_heads, 2);  // 8 heads x 3 splits x 2 parts
+  EXPECT_EQ(plan.few.n_parts, 2);
+  EXPECT_TRUE(plan.few.shares_splits);
+  EXPECT_EQ(plan.few.n_splits, 3);
+  EXPECT_EQ(plan.many.tile_rows, 8);  // 13 tiles x 8 heads
+  EXPECT_FALSE(plan.many.shares_splits);
+  EXPECT_GE(plan.partial_bytes, size_t{32 * 3 * 130 * 4});
 }
 
 TEST(attend_plan, every_shape_fits_a_block_of_little_memory) {

@@ -60,6 +60,10 @@ inline int32_t dot4(uint32_t a, uint32_t b, int32_t c) {
   return static_cast<int32_t>(static_cast<uint32_t>(c) + static_cast<uint32_t>(sum));
 }
 
+inline uint32_t bf16_pair(float low, float high) {
+  return f32_to_bf16(low) | static_cast<uint32_t>(f32_to_bf16(high)) << 16;
+}
+
 inline uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selectors) {
   const uint64_t bytes = uint64_t{b} << 32 | a;
   uint32_t result = 0;

@@ -106,11 +106,13 @@ CANDOR_KERNEL(store_pages, StorePagesArgs) {
   attention::store_row(args, block_x(), block_y(), block_z() != 0);
 }
 
-// Joins the splits of a row and head: block (row, head).
+// Joins the splits of a row and head: block (tile, head, row of the tile).
 CANDOR_KERNEL(attend_combine, AttendBlocksArgs) {
   using attention::Shares;
   const AttendRowsArgs& a = args.rows;
-  const auto row = static_cast<int32_t>(block_x());
+  const RowTile tile = args.tiles[block_x()];
+  if (static_cast<int32_t>(block_z()) >= tile.n_rows) return;
+  const auto row = tile.first_row + static_cast<int32_t>(block_z());
   const auto head = static_cast<int32_t>(block_y());
   const attention::TokenRange splits =
       attention::covered(attention::seen_tokens(a, a.rows[row]), attention::kSplitTokens);

@@ -76,6 +76,7 @@ struct AttendBlocksArgs {
   float* partials = nullptr;  // of splits, partial_floats each: [row][head][split % n_splits]; where z > 1
   int32_t partial_floats = 0;
   int32_t n_splits = 0;     // room for partials of a row and head
+  int32_t n_queries = 0;    // of a block, for which there is room
   int32_t block_heads = 0;  // query heads of a block, all of one K/V head
   int32_t n_parts = 0;      // blocks for the query heads of a K/V head
   int32_t group_tiles = 0;  // key tiles at a time; attend_few alone

@@ -34,7 +34,7 @@ struct AttendBlock {
 CANDOR_DEVICE AttendBlock block_of(const AttendBlocksArgs& args) {
   const AttendRowsArgs& a = args.rows;
   AttendBlock b{};
-  b.rows = args.tiles[block_x()];
+  b.rows = args.tiles[n_blocks_x() - 1 - block_x()];  // the last rows of a text see most
   b.kv_head = block_y() / args.n_parts;
   const int32_t group = a.n_heads / a.n_kv_heads;
   const int32_t first = block_y() % args.n_parts * args.block_heads;
@@ -90,30 +90,22 @@ CANDOR_DEVICE SeenPages pages_at(const AttendRowsArgs& a, const AttendBlock& b, 
   return {a.pages.base + offset + b.kv_head * a.pages.head_bytes, blocks, a.pages.block_bytes, all.begin, all.end};
 }
 
-// By all threads: pairs of dims of n queries, scaled; zeros behind the block's.
+// By all threads: pairs of dims of n queries, scaled; zeros behind the block's. Those of pair i stand from
+// query_stride(n) * i on.
 template <class Rows>
 CANDOR_DEVICE void load_queries(const AttendRowsArgs& a, const AttendBlock& b, Shared<float> queries, int32_t n) {
-  const int32_t dp = padded_dim(a.head_dim);
-  for (int32_t i = thread(); i < dp * n; i += n_threads()) {
-    const int32_t query = i / dp;
-    const int32_t d = i % dp;
-    float q = 0.0f;
-    if (query < b.n_queries() && d < a.head_dim) {
-      const int64_t row = b.rows.first_row + query / b.n_heads;
-      const int64_t head = b.first_head + query % b.n_heads;
-      q = mul_rn(a.q[(row * a.n_heads + head) * a.head_dim + d], a.scale);
+  for (auto i = static_cast<int32_t>(warp()); i < n; i += static_cast<int32_t>(n_warps())) {
+    const bool is_query = i < b.n_queries();
+    const int64_t head = int64_t{row_of(b, i)} * a.n_heads + b.first_head + i % b.n_heads;
+    for (auto d = static_cast<int32_t>(2 * lane()); d < padded_dim(a.head_dim); d += 64) {
+      CANDOR_UNROLL
+      for (int32_t j = 0; j < 2; ++j) {
+        const bool is_dim = is_query && d + j < a.head_dim;
+        const float q = is_dim ? mul_rn(a.q[head * a.head_dim + d + j], a.scale) : 0.0f;
+        queries[static_cast<size_t>(d / 2 * query_stride(n) + 2 * i + j)] = round_operand<Rows>(q);
+      }
     }
-    queries[(d / 2 * n + query) * 2 + d % 2] = round_operand<Rows>(q);
   }
-}
-
-// Sums over a page's values: of the lane's dims of a chunk. w: of the page's pairs of tokens.
-template <class Rows, int n>
-CANDOR_DEVICE void multiply_values(const AttendRowsArgs& a, const Stage& stage, int32_t chunk, const PairWeights& w,
-                                   PairSums<n>& sums) {
-  if (a.is_latent) return multiply_latent<Rows>(stage, w, sums);
-  const uint32_t n_pieces = padded_dim(a.head_dim) / 16 - chunk * kPieces;
-  multiply_rows<Rows>(stage, lane() / 4 < n_pieces ? lane() / 4 : 0, w, kPageTokens / 2, sums);
 }
 
 // Dim j of the lane in a chunk of values.

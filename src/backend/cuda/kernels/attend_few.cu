@@ -1,7 +1,7 @@
 // Attention of few queries, at most one for each warp, which all warps compute together: a group of key tiles at a
-// time, whose keys and then values come as a whole into shared memory, the next ones while these are multiplied. A warp
-// multiplies the keys of some tiles' 32 dims, weighs the scores of its own query, multiplies the values of some pages'
-// 128 dims, and adds them to the outputs of its own query.
+// time, whose keys and then values come as a whole into shared memory, the next ones while these are multiplied. Warps
+// share out the keys of each tile and 32 dims, the weights of each tile and query, and the values of each page and 128
+// dims; at the end of a group each adds what its own query has.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "backend/cuda/kernels/attend_rules.h"
 #include "backend/cuda/kernels/attend_sizes.h"
 #include "backend/cuda/kernels/attend_stages.h"
+#include "backend/cuda/kernels/attend_sums.h"
 #include "backend/cuda/kernels/elementary.h"
 #include "backend/cuda/kernels/language.h"
 
@@ -22,170 +23,244 @@ namespace attention {
 template <class Pages, int n>
 struct FewBlock {
   using Rows = typename Pages::Rows;
-  static constexpr uint32_t kStride = weight_stride(n);
+  static constexpr auto kStride = static_cast<uint32_t>(weight_stride(n));
 
   const AttendBlocksArgs& args;
   AttendBlock block;
-  PageReader<Pages> reader;
   SeenPages keys;
   SeenPages values;
+  int32_t n_tiles;       // of a group
   int32_t n_key_stages;  // of a tile
   int32_t n_chunks;
-  uint32_t value_words;  // of a stage of values
 
-  CANDOR_DEVICE static FewBlock make(const AttendBlocksArgs& args, const AttendBlock& block) {
-    const AttendRowsArgs& a = args.rows;
-    return {args,
-            block,
-            reader_of<Pages>(a.head_dim),
-            pages_at(a, block, a.pages.k_offset),
-            pages_at(a, block, a.pages.v_offset),
-            key_stages(a.head_dim),
-            value_chunks(a.value_dim),
-            static_cast<uint32_t>(value_stage_words(a.head_dim, Rows::kPer))};
-  }
+  CANDOR_DEVICE FewBlock(const AttendBlocksArgs& blocks, const AttendBlock& own)
+      : args(blocks),
+        block(own),
+        keys(pages_at(blocks.rows, own, blocks.rows.pages.k_offset)),
+        values(pages_at(blocks.rows, own, blocks.rows.pages.v_offset)),
+        n_tiles(blocks.group_tiles),
+        n_key_stages(key_stages(blocks.rows.head_dim)),
+        n_chunks(value_chunks(blocks.rows.value_dim)) {}
 
-  CANDOR_DEVICE Stage key_stage(int32_t tile, int32_t i) const {
-    return {shared<uint32_t>(args.keys_at), static_cast<uint32_t>(tile * n_key_stages + i) * stage_words<Rows>()};
+  CANDOR_DEVICE int32_t head_dim() const { return args.rows.head_dim; }
+
+  // Stage i of a group's keys, and the stage of a page and chunk of its values.
+  CANDOR_DEVICE Stage key_stage(int32_t i) const {
+    return {shared<uint32_t>(static_cast<size_t>(args.keys_at)), static_cast<uint32_t>(i * staged_words<Pages>())};
   }
-  CANDOR_DEVICE Stage value_stage(int32_t page, int32_t chunk) const {
-    return {shared<uint32_t>(args.values_at), static_cast<uint32_t>(page * n_chunks + chunk) * value_words};
+  CANDOR_DEVICE Stage value_stage(int32_t i) const {
+    return {shared<uint32_t>(static_cast<size_t>(args.values_at)),
+            static_cast<uint32_t>(i * staged_value_words<Pages>(head_dim()))};
   }
   // [n][kKeyTile] of a stage of keys, or [n][lane][4] of a stage of values, which come when those are done with.
-  CANDOR_DEVICE Shared<float> sums() const { return shared<float>(args.sums_at); }
+  CANDOR_DEVICE Shared<float> sums() const { return shared<float>(static_cast<size_t>(args.sums_at)); }
+  CANDOR_DEVICE uint32_t sums_at(int32_t i) const { return static_cast<uint32_t>(i * n * kKeyTile); }
   // [pair of tokens][n][2], of a group's tiles.
-  CANDOR_DEVICE Shared<float> weights() const { return shared<float>(args.weights_at); }
+  CANDOR_DEVICE Shared<float> weights() const { return shared<float>(static_cast<size_t>(args.weights_at)); }
   // [n][chunk][lane][4].
-  CANDOR_DEVICE Shared<float> outputs() const { return shared<float>(args.outputs_at); }
-  CANDOR_DEVICE uint32_t output_at(int32_t chunk) const {
-    return (warp() * n_chunks + chunk) * kChunkDims + 4 * lane();
+  CANDOR_DEVICE Shared<float> outputs() const { return shared<float>(static_cast<size_t>(args.outputs_at)); }
+  CANDOR_DEVICE uint32_t outputs_at() const { return warp() * static_cast<uint32_t>(n_chunks * kChunkDims); }
+  CANDOR_DEVICE uint32_t own_outputs(int32_t chunk) const {
+    return outputs_at() + static_cast<uint32_t>(chunk * kChunkDims) + 4 * lane();
+  }
+
+  // Greatest scores: of each query before the group, then of each query and tile of it.
+  CANDOR_DEVICE Shared<float> maxima() const {
+    return shared<float>(static_cast<size_t>(args.places_at) + 4 * kPlaceWords * n);
+  }
+  CANDOR_DEVICE uint32_t maximum_at(int32_t query) const { return static_cast<uint32_t>(query); }
+  CANDOR_DEVICE uint32_t maximum_at(int32_t query, int32_t tile) const {
+    return static_cast<uint32_t>(n + query * kMostGroupTiles + tile);
+  }
+  CANDOR_DEVICE Query query(int32_t i) const {
+    return load_place(shared<int32_t>(static_cast<size_t>(args.places_at)), i);
   }
 
   // Of the tiles from `first` on, by all threads; nothing behind the block's last.
   CANDOR_DEVICE void ask_keys(int32_t first) const {
-    for (int32_t i = 0; i < args.group_tiles && first < block.tiles.end; ++i) {
-      for (int32_t stage = 0; stage < n_key_stages; ++stage) {
-        stage_keys<Pages>(reader, key_stage(i, stage), keys, (first + i) * kTilePages, stage * kStageDims);
-      }
+    for (int32_t tile = 0; tile < n_tiles && first + tile < block.tiles.end; ++tile) {
+      const KeyStages to{key_stage(tile * n_key_stages), 0, n_key_stages};
+      stage_keys<Pages>(head_dim(), to, keys, (first + tile) * kTilePages);
     }
     commit_async();
   }
   CANDOR_DEVICE void ask_values(int32_t first) const {
-    const TokenRange pages = block.pages_of(first, args.group_tiles);
-    for (int32_t page = pages.begin; page < pages.end && first < block.tiles.end; ++page) {
+    const TokenRange pages = block.pages_of(first, n_tiles);
+    for (int32_t page = pages.begin; page < pages.end; ++page) {
+      const std::byte* from = values.at(page);
       for (int32_t chunk = 0; chunk < n_chunks; ++chunk) {
-        stage_values<Pages>(reader, value_stage(page - first * kTilePages, chunk), values.at(page), chunk);
+        stage_values<Pages>(head_dim(), value_stage((page - first * kTilePages) * n_chunks + chunk), from, chunk);
       }
     }
     commit_async();
   }
+  // Of the pages that any query sees.
+  CANDOR_DEVICE TokenRange value_stages(int32_t first) const {
+    const TokenRange pages = block.pages_of(first, n_tiles);
+    const int32_t before = first * kTilePages;
+    return {(pages.begin - before) * n_chunks, (pages.end - before) * n_chunks};
+  }
 };
 
-// A warp's query over one split.
+// A warp's query over one split. Lane i has the sum of the tokens that are i % 16 modulo 16, and of the group's tile i
+// the part to which it lowers what came before.
 struct FewQuery {
-  Query query;
-  float max;
-  float sum;                     // of the tokens that are lane % 16 modulo 16
-  float parts[kMostGroupTiles];  // by which each tile of the group lowers what came before
+  float max = kLowestScore;
+  float sum = 0.0f;
+  float part = 1.0f;
 };
 
 template <class Pages, int n>
 CANDOR_DEVICE void score_group(const FewBlock<Pages, n>& f, int32_t first) {
-  using Rows = typename Pages::Rows;
-  const int32_t dp = padded_dim(f.args.rows.head_dim);
-  for (int32_t i = warp(); i < f.args.group_tiles * f.n_key_stages; i += n_warps()) {
-    const int32_t tile = i / f.n_key_stages;
+  const int32_t dp = padded_dim(f.head_dim());
+  for (auto i = static_cast<int32_t>(warp()); i < f.n_tiles * f.n_key_stages; i += static_cast<int32_t>(n_warps())) {
+    if (!f.block.tiles.holds(first + i / f.n_key_stages)) continue;
     const int32_t d = i % f.n_key_stages * kStageDims;
-    if (!f.block.tiles.holds(first + tile)) continue;
+    const int32_t n_dims = dp - d < kStageDims ? dp - d : kStageDims;
+    const auto stride = static_cast<uint32_t>(query_stride(n));
+    const PairWeights w{shared<float>(static_cast<size_t>(f.args.queries_at)), static_cast<uint32_t>(d / 2) * stride,
+                        stride};
     PairSums<n> sums;
-    const PairWeights w{shared<float>(f.args.queries_at), static_cast<uint32_t>(d * n), 2 * n};
-    multiply_rows<Rows>(f.key_stage(tile, i % f.n_key_stages), lane() / 4, w,
-                        (dp - d < kStageDims ? dp - d : kStageDims) / 2, sums);
-    sums.store(f.sums(), i * n * kKeyTile + 4 * lane());
+    multiply_rows<typename Pages::Staged, true>(f.key_stage(i), lane() / 4, w, static_cast<uint32_t>(n_dims / 2), sums);
+    sums.store(f.sums(), f.sums_at(i) + 4 * lane());
   }
 }
 
-// Scores of the warp's query.
+// A query and a tile of the group: its scores become weights where both see one another.
 template <class Pages, int n>
-CANDOR_DEVICE void add_scores(const FewBlock<Pages, n>& f, int32_t tile, float (&scores)[4]) {
-  for (int32_t i = 0; i < f.n_key_stages; ++i) {
-    const uint32_t at = ((tile * f.n_key_stages + i) * n + warp()) * kKeyTile + 4 * lane();
-    const Uint4 w = load16(f.sums().pointer(at, 4));
-    scores[0] = add_rn(scores[0], float_of(w.x));
-    scores[1] = add_rn(scores[1], float_of(w.y));
-    scores[2] = add_rn(scores[2], float_of(w.z));
-    scores[3] = add_rn(scores[3], float_of(w.w));
+struct FewTask {
+  const FewBlock<Pages, n>& f;
+  int32_t i;  // query
+  int32_t tile;
+  int32_t first;  // of the group
+  Query query;
+
+  CANDOR_DEVICE FewTask(const FewBlock<Pages, n>& block, int32_t number, int32_t group)
+      : f(block), i(number % n), tile(number / n), first(group), query(block.query(i)) {}
+
+  CANDOR_DEVICE bool is_seen() const {
+    return f.block.tiles.holds(first + tile) && covered(query.seen, kKeyTile).holds(first + tile);
+  }
+  // Of token 4 * lane + j.
+  CANDOR_DEVICE int32_t token(int32_t j) const {
+    return (first + tile) * kKeyTile + static_cast<int32_t>(4 * lane()) + j;
+  }
+  CANDOR_DEVICE uint32_t weight_at(int32_t j) const {
+    const uint32_t pair = static_cast<uint32_t>(tile * (kKeyTile / 2)) + 2 * lane() + static_cast<uint32_t>(j / 2);
+    return pair * f.kStride + static_cast<uint32_t>(2 * i + j % 2);
+  }
+
+  CANDOR_DEVICE void store_scores() const {
+    const AttendRowsArgs& a = f.args.rows;
+    float scores[4] = {};
+    for (int32_t stage = tile * f.n_key_stages; stage < (tile + 1) * f.n_key_stages; ++stage) {
+      float x[4];
+      load4(f.sums(), f.sums_at(stage) + static_cast<uint32_t>(i * kKeyTile) + 4 * lane(), x);
+      CANDOR_UNROLL
+      for (int j = 0; j < 4; ++j) scores[j] = add_rn(scores[j], x[j]);
+    }
+    float greatest = kLowestScore;
+    CANDOR_UNROLL
+    for (int32_t j = 0; j < 4; ++j) {
+      if (adjusts_scores(a)) scores[j] = adjust_score(a, query, token(j), scores[j]);
+      if (query.seen.holds(token(j))) greatest = elementary::max(scores[j], greatest);
+      f.weights()[weight_at(j)] = scores[j];
+    }
+    greatest = warp_max(greatest);
+    if (lane() == 0) f.maxima()[f.maximum_at(i, tile)] = greatest;
+  }
+
+  CANDOR_DEVICE void weigh_scores() const {
+    float max = f.maxima()[f.maximum_at(i)];
+    for (int32_t before = 0; before <= tile; ++before) max = elementary::max(f.maxima()[f.maximum_at(i, before)], max);
+    CANDOR_UNROLL
+    for (int32_t j = 0; j < 4; ++j) {
+      const float score = f.weights()[weight_at(j)];
+      f.weights()[weight_at(j)] = query.seen.holds(token(j)) ? weight_of<typename Pages::Rows>(score, max) : 0.0f;
+    }
+  }
+};
+
+template <class Pages, int n>
+CANDOR_DEVICE void store_group_scores(const FewBlock<Pages, n>& f, int32_t first) {
+  for (int32_t number = warp_number(); number < n * f.n_tiles; number += warp_count()) {
+    const FewTask<Pages, n> task(f, number, first);
+    if (task.is_seen()) {
+      task.store_scores();
+    } else if (lane() == 0) {
+      f.maxima()[f.maximum_at(task.i, task.tile)] = kLowestScore;
+    }
   }
 }
 
-// Step 4 of a tile for the warp's query.
 template <class Pages, int n>
-CANDOR_DEVICE float weigh_few(const FewBlock<Pages, n>& f, int32_t first, int32_t tile, FewQuery& q) {
-  using Rows = typename Pages::Rows;
-  const AttendRowsArgs& a = f.args.rows;
-  float scores[4] = {};
-  add_scores(f, tile, scores);
-  const int32_t token = (first + tile) * kKeyTile + 4 * lane();
-  float greatest = kLowestScore;
-  CANDOR_UNROLL
-  for (int j = 0; j < 4; ++j) {
-    if (adjusts_scores(a)) scores[j] = adjust_score(a, q.query, token + j, scores[j]);
-    if (q.query.seen.holds(token + j)) greatest = elementary::max(scores[j], greatest);
+CANDOR_DEVICE void weigh_group(const FewBlock<Pages, n>& f, int32_t first) {
+  for (int32_t number = warp_number(); number < n * f.n_tiles; number += warp_count()) {
+    const FewTask<Pages, n> task(f, number, first);
+    if (task.is_seen()) task.weigh_scores();
   }
-  const float new_max = elementary::max(warp_max(greatest), q.max);
-  const float part = exp_of(sub_rn(q.max, new_max));
-  q.max = new_max;
-  const Shared<float> weights = f.weights();
-  const uint32_t tile_at = tile * (kKeyTile / 2) * f.kStride + 2 * warp();
-  CANDOR_UNROLL
-  for (uint32_t j = 0; j < 4; ++j) {
-    const float weight = q.query.seen.holds(token + j) ? weight_of<Rows>(scores[j], new_max) : 0.0f;
-    weights[tile_at + (2 * lane() + j / 2) * f.kStride + j % 2] = weight;
-  }
-  sync_warp();
-  q.sum = mul_rn(q.sum, part);
-  for (uint32_t t = lane() % 16; t < kKeyTile; t += 16) {
-    q.sum = add_rn(q.sum, weights[tile_at + t / 2 * f.kStride + t % 2]);
-  }
-  return part;
 }
 
 template <class Pages, int n>
 CANDOR_DEVICE void multiply_group(const FewBlock<Pages, n>& f, int32_t first) {
-  using Rows = typename Pages::Rows;
-  const TokenRange pages = f.block.pages_of(first, f.args.group_tiles);
-  const int32_t begin = (pages.begin - first * kTilePages) * f.n_chunks;
-  const int32_t end = (pages.end - first * kTilePages) * f.n_chunks;
-  for (int32_t i = begin + warp(); i < end; i += n_warps()) {
-    const int32_t page = i / f.n_chunks;
+  const TokenRange stages = f.value_stages(first);
+  for (int32_t i = stages.begin + static_cast<int32_t>(warp()); i < stages.end; i += static_cast<int32_t>(n_warps())) {
+    const auto pair = static_cast<uint32_t>(i / f.n_chunks * (kPageTokens / 2));
+    const PairWeights w{f.weights(), pair * f.kStride, f.kStride};
+    const int32_t n_pieces = padded_dim(f.head_dim()) / 16 - i % f.n_chunks * kPieces;
+    const uint32_t piece = static_cast<int32_t>(lane() / 4) < n_pieces ? lane() / 4 : 0;
     PairSums<n> sums;
-    const PairWeights w{f.weights(), page * (kPageTokens / 2) * f.kStride, f.kStride};
-    multiply_values<Rows>(f.args.rows, f.value_stage(page, i % f.n_chunks), i % f.n_chunks, w, sums);
-    sums.store(f.sums(), i * n * kChunkDims + 4 * lane());
+    multiply_rows<typename Pages::Staged, false>(f.value_stage(i), piece, w, kPageTokens / 2, sums);
+    sums.store(f.sums(), f.sums_at(i) + 4 * lane());
   }
+}
+
+// The group's weights to the sum of the warp's query.
+template <class Pages, int n>
+CANDOR_DEVICE void add_weights(const FewBlock<Pages, n>& f, int32_t first, FewQuery& q) {
+  const int32_t own = warp_number();
+  for (int32_t tile = 0; tile < f.n_tiles; ++tile) {
+    const FewTask<Pages, n> task(f, tile * n + own, first);
+    const float new_max = elementary::max(f.maxima()[f.maximum_at(own, tile)], q.max);
+    const float part = exp_of(sub_rn(q.max, new_max));
+    q.max = new_max;
+    if (lane_number() == tile) q.part = part;
+    if (!task.is_seen()) continue;
+    q.sum = mul_rn(q.sum, part);
+    const uint32_t at = static_cast<uint32_t>(tile * (kKeyTile / 2)) * f.kStride + 2 * warp();
+    for (uint32_t t = lane() % 16; t < kKeyTile; t += 16) {
+      q.sum = add_rn(q.sum, f.weights()[at + t / 2 * f.kStride + t % 2]);
+    }
+  }
+  if (lane() == 0) f.maxima()[f.maximum_at(own)] = q.max;
 }
 
 // To the outputs of the warp's query.
 template <class Pages, int n>
-CANDOR_DEVICE void add_group(const FewBlock<Pages, n>& f, int32_t first, const FewQuery& q) {
-  const TokenRange pages = f.block.pages_of(first, f.args.group_tiles);
-  const TokenRange seen = covered(q.query.seen, kPageTokens);
-  const Shared<float> outputs = f.outputs();
+CANDOR_DEVICE void add_values(const FewBlock<Pages, n>& f, int32_t first, const FewQuery& q) {
+  const int32_t before = first * kTilePages;
+  const TokenRange wanted = f.block.pages_of(first, f.n_tiles);
+  const TokenRange seen = covered(f.query(warp_number()).seen, kPageTokens);
+  const int32_t begin = (wanted.begin > seen.begin ? wanted.begin : seen.begin) - before;
+  const int32_t end = (wanted.end < seen.end ? wanted.end : seen.end) - before;
   for (int32_t chunk = 0; chunk < f.n_chunks; ++chunk) {
-    for (uint32_t j = 0; j < 4; ++j) {
-      float output = outputs[f.output_at(chunk) + j];
+    float x[4];
+    load4(f.outputs(), f.own_outputs(chunk), x);
+    for (int32_t tile = 0; tile < f.n_tiles; ++tile) {
+      const float part = shuffle(q.part, static_cast<uint32_t>(tile));
       CANDOR_UNROLL
-      for (int32_t tile = 0; tile < kMostGroupTiles; ++tile) {
-        if (tile >= f.args.group_tiles) continue;
-        output = mul_rn(output, q.parts[tile]);
-        for (int32_t i = tile * kTilePages; i < (tile + 1) * kTilePages; ++i) {
-          const int32_t page = first * kTilePages + i;
-          if (!pages.holds(page) || !seen.holds(page)) continue;
-          output = add_rn(output, f.sums()[((i * f.n_chunks + chunk) * n + warp()) * kChunkDims + 4 * lane() + j]);
-        }
+      for (int j = 0; j < 4; ++j) x[j] = mul_rn(x[j], part);
+      CANDOR_UNROLL
+      for (int32_t i = 0; i < kTilePages; ++i) {
+        const int32_t page = tile * kTilePages + i;
+        if (page < begin || page >= end) continue;
+        float y[4];
+        load4(f.sums(), f.sums_at(page * f.n_chunks + chunk) + warp() * kChunkDims + 4 * lane(), y);
+        CANDOR_UNROLL
+        for (int j = 0; j < 4; ++j) x[j] = add_rn(x[j], y[j]);
       }
-      outputs[f.output_at(chunk) + j] = output;
     }
+    store4(f.outputs(), f.own_outputs(chunk), x);
   }
 }
 
@@ -193,7 +268,8 @@ template <class Pages, int n>
 CANDOR_DEVICE void begin_query(const FewBlock<Pages, n>& f, FewQuery& q) {
   q.max = kLowestScore;
   q.sum = 0.0f;
-  for (int32_t chunk = 0; chunk < f.n_chunks; ++chunk) store16(f.outputs(), f.output_at(chunk), Uint4{0, 0, 0, 0});
+  if (lane() == 0) f.maxima()[f.maximum_at(warp_number())] = q.max;
+  for (int32_t chunk = 0; chunk < f.n_chunks; ++chunk) store16(f.outputs(), f.own_outputs(chunk), Uint4{0, 0, 0, 0});
 }
 
 template <class Pages, int n>
@@ -201,56 +277,64 @@ CANDOR_DEVICE void end_query(const FewBlock<Pages, n>& f, int32_t last_tile, con
   float sum = q.sum;
   CANDOR_UNROLL
   for (uint32_t mask = 8; mask > 0; mask /= 2) sum = add_rn(sum, shuffle_xor(sum, mask));
-  const SplitEnd end{static_cast<int32_t>(warp()),
-                     last_tile * kKeyTile / kSplitTokens,
-                     {q.max, sum},
-                     f.outputs(),
-                     warp() * f.n_chunks * kChunkDims};
+  const SplitEnd end{
+      static_cast<int32_t>(warp()), last_tile * kKeyTile / kSplitTokens, {q.max, sum}, f.outputs(), f.outputs_at()};
   end_split<typename Pages::Rows>(f.args, f.block, end, total);
 }
 
-// Groups begin at multiples of their tiles, so that none lies in two splits.
+// Groups begin at multiples of their tiles, so that none lies in two splits. Before the first one is another that only
+// asks for what comes.
 template <class Pages, int n>
 CANDOR_DEVICE void attend_few(const AttendBlocksArgs& args) {
   const AttendBlock block = block_of(args);
   if (block.tiles.is_empty()) return;
-  const FewBlock<Pages, n> f = FewBlock<Pages, n>::make(args, block);
-  const int32_t n_tiles = args.group_tiles;
-  int32_t first = block.tiles.begin / n_tiles * n_tiles;
-  f.ask_keys(first);
-  f.ask_values(first);
-  load_queries<typename Pages::Rows>(args.rows, block, shared<float>(args.queries_at), n);
-  const bool has_query = static_cast<int32_t>(warp()) < block.n_queries();
-  FewQuery q{.query = query_of(args.rows, block, warp()), .max = 0.0f, .sum = 0.0f, .parts = {}};
-  const TokenRange tiles = covered(q.query.seen, kKeyTile);
+  const FewBlock<Pages, n> f(args, block);
+  load_queries<typename Pages::Rows>(args.rows, block, shared<float>(static_cast<size_t>(args.queries_at)), n);
+  store_places(args.rows, block, shared<int32_t>(static_cast<size_t>(args.places_at)), n);
+  const bool has_query = warp_number() < block.n_queries();
+  FewQuery q;
   Total total;
-  for (; first < block.tiles.end; first += n_tiles) {
-    if (has_query && (begins_split(block, first) || first < block.tiles.begin)) begin_query(f, q);
-    wait_async<1>();
-    sync_block();
-    score_group(f, first);
-    sync_block();
-    f.ask_keys(first + n_tiles);
-    CANDOR_UNROLL
-    for (int32_t tile = 0; tile < kMostGroupTiles; ++tile) {
-      const bool is_seen = has_query && tile < n_tiles && block.tiles.holds(first + tile) && tiles.holds(first + tile);
-      q.parts[tile] = is_seen ? weigh_few(f, first, tile, q) : 1.0f;
+  const int32_t first = block.tiles.begin / f.n_tiles * f.n_tiles;
+  for (int32_t group = first - f.n_tiles; group < block.tiles.end; group += f.n_tiles) {
+    const bool is_group = group >= first;
+    if (is_group) {
+      if (has_query && (group == first || begins_split(block, group))) begin_query(f, q);
+      wait_async<1>();
+      sync_block();
+      score_group(f, group);
+      sync_block();
     }
-    wait_async<1>();
-    sync_block();
-    multiply_group(f, first);
-    sync_block();
-    f.ask_values(first + n_tiles);
-    if (!has_query) continue;
-    add_group(f, first, q);
-    const int32_t last = first + n_tiles < block.tiles.end ? first + n_tiles : block.tiles.end;
-    if (ends_split(block, last - 1)) end_query(f, last - 1, q, total);
+    f.ask_keys(group + f.n_tiles);
+    if (is_group) {
+      store_group_scores(f, group);
+      sync_block();
+      weigh_group(f, group);
+      wait_async<1>();
+      sync_block();
+      multiply_group(f, group);
+      sync_block();
+    }
+    f.ask_values(group + f.n_tiles);
+    if (!is_group || !has_query) continue;
+    add_weights(f, group, q);
+    add_values(f, group, q);
+    const int32_t end = group + f.n_tiles < block.tiles.end ? group + f.n_tiles : block.tiles.end;
+    if (ends_split(block, end - 1)) end_query(f, end - 1, q, total);
   }
   wait_async<0>();
 }
 
 }  // namespace attention
 
+CANDOR_KERNEL(attend_few2_bf16, AttendBlocksArgs) {
+  attention::attend_few<attention::Bf16Pages, 2>(args);
+}
+CANDOR_KERNEL(attend_few2_f32, AttendBlocksArgs) {
+  attention::attend_few<attention::F32Pages, 2>(args);
+}
+CANDOR_KERNEL(attend_few2_q8, AttendBlocksArgs) {
+  attention::attend_few<attention::Q8Pages, 2>(args);
+}
 CANDOR_KERNEL(attend_few4_bf16, AttendBlocksArgs) {
   attention::attend_few<attention::Bf16Pages, 4>(args);
 }

@@ -73,9 +73,10 @@ CANDOR_DEVICE float warp_max(float x) {
   return x;
 }
 
+// x: what arithmetic gave.
 template <class Rows>
 CANDOR_DEVICE float round_operand(float x) {
-  return Rows::kRoundsOperands ? bf16_to_float(float_to_bf16(x)) : x;
+  return Rows::kRoundsOperands ? float_of(bf16_pair(0.0f, x)) : x;
 }
 
 template <class Rows>

@@ -43,10 +43,24 @@ constexpr int32_t value_stage_words(int32_t head_dim, int32_t per) {
   return (dp < kChunkDims ? dp / 16 : kPieces) * piece_words(per);
 }
 
+// The same of codes of int8: a row is 16 bytes, and scales of 4 times 32 tokens stand behind the pieces.
+inline constexpr int32_t kCodeRowWords = 4;
+inline constexpr int32_t kCodePieceWords = (kStageDims + 1) * kCodeRowWords;
+inline constexpr int32_t kCodeScalesAt = kPieces * kCodePieceWords;
+inline constexpr int32_t kCodeStageWords = kCodeScalesAt + 4 * kRowWords;
+
 // Floats from one pair of tokens to the next among n queries' weights: 4 more than are used, for the banks.
 constexpr int32_t weight_stride(int32_t n) {
   return 2 * n + 4;
 }
+
+// The same from one pair of dims to the next among n queries.
+constexpr int32_t query_stride(int32_t n) {
+  return 2 * n + 4;
+}
+
+// Threads that copy 16 rows of 64 bytes; a block has a multiple of them.
+inline constexpr int32_t kUnitThreads = 64;
 
 // attend_tiles: queries of a warp, and stages of its ring.
 inline constexpr int32_t kWarpQueries = 8;
@@ -56,5 +70,8 @@ inline constexpr int32_t kMostWarps = 8;
 
 // attend_few: most key tiles at a time.
 inline constexpr int32_t kMostGroupTiles = 4;
+
+// What a block knows of a query: head, position, seen tokens.
+inline constexpr int32_t kPlaceWords = 4;
 
 }  // namespace candor::backend::cuda::attention

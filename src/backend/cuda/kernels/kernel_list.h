@@ -99,6 +99,9 @@
   X(product_fp4_many, ProductArgs) \
   X(product_q4_k_fast_many, ProductArgs) \
   X(store_pages, StorePagesArgs) \
+  X(attend_few2_bf16, AttendBlocksArgs) \
+  X(attend_few2_f32, AttendBlocksArgs) \
+  X(attend_few2_q8, AttendBlocksArgs) \
   X(attend_few4_bf16, AttendBlocksArgs) \
   X(attend_few4_f32, AttendBlocksArgs) \
   X(attend_few4_q8, AttendBlocksArgs) \

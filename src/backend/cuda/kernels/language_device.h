@@ -94,6 +94,11 @@ CANDOR_DEVICE uint16_t float_to_bf16(float a) {
   const uint32_t number = (u & 0x7f800000u) == 0 ? u & 0x80000000u : rounded;
   return static_cast<uint16_t>(((u & 0x7fffffffu) > 0x7f800000u ? u | 0x400000u : number) >> 16);
 }
+CANDOR_DEVICE uint32_t bf16_pair(float low, float high) {
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
 CANDOR_DEVICE float half_to_float(uint16_t h) {
   float a;
   asm("cvt.f32.f16 %0, %1;" : "=f"(a) : "h"(h));
