@@ -78,9 +78,9 @@ constexpr size_t few_bytes() {
   } else if constexpr (quant::ScaledRow<Block>) {
     return kScaledSharedBytes;
   } else if constexpr (quant::IsGrid<Block>) {
-    return few_shared_bytes(1);
+    return few_shared_bytes(kUnitTermsBytes);
   } else {
-    return few_shared_bytes(terms_of_turn(Block::kPacked));
+    return few_shared_bytes(Block::kPacked.is_super ? kUnitTermsBytes : block_terms_bytes(Block::kPacked.has_min));
   }
 }
 

@@ -43,6 +43,9 @@ inline float float_of(uint32_t bits) {
 inline float half_to_float(uint16_t h) {
   return f16_to_f32(h);
 }
+inline float half_to_number(uint16_t h) {
+  return f16_to_f32(h);
+}
 inline uint16_t float_to_half(float f) {
   return f32_to_f16(f);
 }

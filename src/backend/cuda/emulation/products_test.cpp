@@ -250,8 +250,8 @@ TEST_F(ProductBitsTest, any_number_of_rows_has_the_bits_of_portable) {
 TEST_F(ProductBitsTest, many_rows_have_the_bits_of_portable) {
   for (const DType dtype : kAllFormats) {
     const int64_t n_in = block_of(dtype) == 1 ? 333 : std::max<int64_t>(5 * block_of(dtype), 288);
-    const OwnedTensor tensor = random_tensor("w", dtype, {90, n_in}, 17);
-    const Problem problem({dtype, 90, n_in}, tensor.view().data, 77);
+    const OwnedTensor tensor = random_tensor("w", dtype, {70, n_in}, 17);
+    const Problem problem({dtype, 70, n_in}, tensor.view().data, 77);
     for (const int32_t n_rows : {33, 77}) ASSERT_NO_FATAL_FAILURE(expect_bits(problem, n_rows));
   }
 }

@@ -15,10 +15,11 @@ using kernels::SubScales;
 
 // Two numbers of a lane's two outputs.
 CANDOR_DEVICE float half_of(uint32_t pair, int output) {
-  return half_to_float(static_cast<uint16_t>(output == 0 ? pair & 0xffffu : pair >> 16));
+  return half_to_number(static_cast<uint16_t>(output == 0 ? pair & 0xffffu : pair >> 16));
 }
+// i: constant behind unrolled loops.
 CANDOR_DEVICE uint32_t byte_of(uint32_t bytes, int i) {
-  return (bytes >> (8 * i)) & 0xffu;
+  return permute_bytes(bytes, 0, 0x4440u + static_cast<uint32_t>(i));
 }
 
 // The codes of n_blocks times 32 k.
@@ -96,18 +97,19 @@ struct SubScaleBytes {
     }
   }
 
-  CANDOR_DEVICE int32_t byte(int i, int output) const {
-    if constexpr (kIsPaired) return static_cast<int32_t>(byte_of(words[i / 2], 2 * output + i % 2));
-    return static_cast<int32_t>(byte_of(words[i], output));
+  // The bits of mask (of each byte) of byte i.
+  CANDOR_DEVICE int32_t byte(int i, int output, uint32_t mask = 0xffffffffu) const {
+    if constexpr (kIsPaired) return static_cast<int32_t>(byte_of(words[i / 2] & mask, 2 * output + i % 2));
+    return static_cast<int32_t>(byte_of(words[i] & mask, output));
   }
 
   // Of group j.
   CANDOR_DEVICE int32_t scale(int j, int output) const {
     switch (kPacked.sub_scales) {
       case SubScales::kSixBitPairs:
-        return byte(j, output) & 63;
+        return byte(j, output, 0x3f3f3f3fu);
       case SubScales::kNibbles:
-        return byte(j, output) & 15;
+        return byte(j, output, 0x0f0fu);
       case SubScales::kBytes:
         return static_cast<int8_t>(byte(j, output));
       case SubScales::kSixBitsOf16:

@@ -31,8 +31,7 @@ struct SliceRows {
   CANDOR_DEVICE SliceRows(const ProductPlace& place, int32_t first, int32_t slice) {
     CANDOR_UNROLL
     for (int32_t r = 0; r < kSliceRows; ++r) {
-      const int32_t row = first + r < place.n_rows ? first + r : first;
-      at[r] = place.x + row * place.args.row_bytes + place.args.halves_at + int64_t{2} * kSliceDepth * slice;
+      at[r] = place.row(first + r) + place.args.halves_at + 2 * kSliceDepth * slice;
     }
   }
 };

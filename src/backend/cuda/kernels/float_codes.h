@@ -19,11 +19,11 @@ CANDOR_DEVICE uint32_t element(const Uint4& four, int i) {
 
 // 2^-8 of the value of a code E4M3, the low byte.
 CANDOR_DEVICE float e4m3_of(uint32_t code) {
-  return half_to_float(static_cast<uint16_t>((code & 0x80u) << 8 | (code & 0x7fu) << 7));
+  return half_to_number(static_cast<uint16_t>((code & 0x80u) << 8 | (code & 0x7fu) << 7));
 }
 // 2^-14 of the value of a code E2M1, the low four bits, and 2^6 of the value of its scale.
 CANDOR_DEVICE float e2m1_of(uint32_t code) {
-  return half_to_float(static_cast<uint16_t>((code & 8u) << 12 | (code & 7u) << 9));
+  return half_to_number(static_cast<uint16_t>((code & 8u) << 12 | (code & 7u) << 9));
 }
 CANDOR_DEVICE float e2m1_scale_of(uint32_t code) {
   return mul_rn(e4m3_of(code), 0x1p14f);

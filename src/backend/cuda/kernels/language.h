@@ -15,8 +15,9 @@
 //
 // Floats, each operation rounded once to nearest even, with denormals as zero: fma_rn, mul_rn, add_rn, sub_rn, div_rn,
 // sqrt_rn, to_float_rn(int32), to_int_rn(float) (NaN gives 0, what is too large the nearest int32). bits_of, float_of,
-// half_to_float, float_to_half, bf16_to_float, float_to_bf16 give the bits of base/half.h. bf16_pair(low, high) rounds
-// two at once, of which none is denormal; a NaN becomes any NaN.
+// half_to_float, float_to_half, bf16_to_float, float_to_bf16 give the bits of base/half.h; half_to_number is shorter,
+// and gives a NaN any bits that a NaN may have. bf16_pair(low, high) rounds two at once, of which none is denormal; a
+// NaN becomes any NaN.
 //
 // Shared memory of a block, which begins with unspecified bytes:
 //   Shared<float> s = shared<float>(byte_offset);  s[i] = x; float y = s[i];  (never auto y = s[i])

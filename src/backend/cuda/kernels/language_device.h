@@ -14,6 +14,8 @@
 #define CANDOR_TABLE static __device__ const
 #define CANDOR_UNROLL _Pragma("unroll")
 
+#include "backend/cuda/kernels/numbers_device.h"  // IWYU pragma: export
+
 namespace candor::backend::cuda {
 
 // Where this thread is. A block has up to 1024 threads in one row; a warp is 32 of them.
@@ -51,67 +53,6 @@ CANDOR_DEVICE uint32_t n_blocks_z() {
   return gridDim.z;
 }
 
-CANDOR_DEVICE float fma_rn(float a, float b, float c) {
-  return __fmaf_rn(a, b, c);
-}
-CANDOR_DEVICE float mul_rn(float a, float b) {
-  return __fmul_rn(a, b);
-}
-CANDOR_DEVICE float add_rn(float a, float b) {
-  return __fadd_rn(a, b);
-}
-CANDOR_DEVICE float sub_rn(float a, float b) {
-  return __fsub_rn(a, b);
-}
-CANDOR_DEVICE float div_rn(float a, float b) {
-  return __fdiv_rn(a, b);
-}
-CANDOR_DEVICE float sqrt_rn(float a) {
-  return __fsqrt_rn(a);
-}
-
-CANDOR_DEVICE uint32_t bits_of(float a) {
-  return __float_as_uint(a);
-}
-CANDOR_DEVICE float float_of(uint32_t bits) {
-  return __uint_as_float(bits);
-}
-// To the nearest, ties to even; what does not fit is the nearest that does, NaN is 0.
-CANDOR_DEVICE int32_t to_int_rn(float a) {
-  return __float2int_rn(a);
-}
-CANDOR_DEVICE float to_float_rn(int32_t a) {
-  return __int2float_rn(a);
-}
-
-// The bits of base/half.h: what it does by cases is chosen from here, so that a warp does not part.
-CANDOR_DEVICE float bf16_to_float(uint16_t h) {
-  return __uint_as_float(static_cast<uint32_t>(h) << 16);
-}
-CANDOR_DEVICE uint16_t float_to_bf16(float a) {
-  const uint32_t u = __float_as_uint(a);
-  const uint32_t rounded = u + 0x7fffu + ((u >> 16) & 1u);
-  const uint32_t number = (u & 0x7f800000u) == 0 ? u & 0x80000000u : rounded;
-  return static_cast<uint16_t>(((u & 0x7fffffffu) > 0x7f800000u ? u | 0x400000u : number) >> 16);
-}
-CANDOR_DEVICE uint32_t bf16_pair(float low, float high) {
-  uint32_t pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-}
-CANDOR_DEVICE float half_to_float(uint16_t h) {
-  float a;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(a) : "h"(h));
-  const uint32_t special = (static_cast<uint32_t>(h & 0x8000u) << 16) | 0x7f800000u | ((h & 0x3ffu) << 13);
-  return (h & 0x7c00u) == 0x7c00u ? __uint_as_float(special) : a;
-}
-CANDOR_DEVICE uint16_t float_to_half(float a) {
-  uint16_t h;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(a));
-  const uint32_t u = __float_as_uint(a);
-  return (u & 0x7fffffffu) > 0x7f800000u ? static_cast<uint16_t>((u >> 16 & 0x8000u) | 0x7e00u) : h;
-}
-
 // The block's memory, from an offset that is a multiple of T's size.
 template <class T>
 struct Shared {
@@ -145,16 +86,6 @@ CANDOR_DEVICE T shuffle(T value, uint32_t from_lane) {
 }
 CANDOR_DEVICE uint32_t ballot(bool bit) {
   return __ballot_sync(0xffffffffu, bit);
-}
-
-// c + the sum of four products of signed bytes.
-CANDOR_DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c) {
-  return __dp4a(static_cast<int>(a), static_cast<int>(b), c);
-}
-
-// Byte i of the result is byte number (selectors >> 4 i) % 8 of b, a: a's are 0 to 3.
-CANDOR_DEVICE uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selectors) {
-  return __byte_perm(a, b, selectors);
 }
 
 // d += a b of a warp: 16 x 32 signed bytes by 32 x 8. With g = lane / 4 and t = lane % 4: a[0], a[2] hold row g, a[1],

@@ -129,14 +129,15 @@ CANDOR_DEVICE void begin_slice(const ProductPlace& place, int32_t n_panels, int3
   copy_pieces_async(
       of_row * place.n_rows, [=](int32_t i) { return begin + kFloatRowStride * (i / of_row) + 16 * (i % of_row); },
       [&](int32_t i) {
-        return place.x + i / of_row * place.args.row_bytes + int64_t{4} * kSliceDepth * slice + 16 * (i % of_row);
+        return place.x + int64_t{i / of_row} * place.args.row_bytes + int64_t{4} * kSliceDepth * slice +
+               16 * (i % of_row);
       });
   const int32_t of_panel = Weights::n_pieces(n_k);
   copy_pieces_async(
       of_panel * n_panels,
       [=](int32_t i) { return begin + Tile::kPanelsAt + Tile::kPanelStride * (i / of_panel) + 16 * (i % of_panel); },
       [&](int32_t i) {
-        return place.panel + i / of_panel * place.args.panel_bytes + Weights::piece_at(slice, i % of_panel);
+        return place.panel + int64_t{i / of_panel} * place.args.panel_bytes + Weights::piece_at(slice, i % of_panel);
       });
 }
 

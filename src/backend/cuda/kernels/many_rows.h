@@ -75,7 +75,7 @@ struct ManySource {
     const int32_t of_row = bytes / 16;
     copy_pieces_async(
         of_row * n_rows, [=](int32_t i) { return to + stride * (i / of_row) + 16 * (i % of_row); },
-        [&](int32_t i) { return x + i / of_row * args.row_bytes + from + 16 * (i % of_row); });
+        [&](int32_t i) { return x + int64_t{i / of_row} * args.row_bytes + from + 16 * (i % of_row); });
   }
   // Begins to copy unit u.
   CANDOR_DEVICE void begin(int32_t u) const {
@@ -94,7 +94,7 @@ struct ManySource {
     copy_pieces_async(
         of_panel * n_panels,
         [=](int32_t i) { return to + Layout::kUnitsAt + Layout::kUnitBytes * (i / of_panel) + 16 * (i % of_panel); },
-        [&](int32_t i) { return panels + i / of_panel * args.panel_bytes + first + 16 * (i % of_panel); });
+        [&](int32_t i) { return panels + int64_t{i / of_panel} * args.panel_bytes + first + 16 * (i % of_panel); });
     commit_async();
   }
 };
@@ -106,8 +106,8 @@ CANDOR_DEVICE void multiply_many(const ProductArgs& args) {
   const int32_t n_left = (args.n_out + kPanelRows - 1) / kPanelRows - first_panel;
   const ProductPlace place = find_place(args, panel, kManyRows * static_cast<int32_t>(block_x()), kManyRows);
   if (place.n_rows <= 0) return;
-  const ManySource<Sums> source{args, place.x, place.panel - static_cast<int32_t>(warp()) * args.panel_bytes,
-                                place.n_rows, n_left < kManyWarps ? n_left : kManyWarps};
+  const ManySource<Sums> source{args, place.x, place.panel - int64_t{warp()} * args.panel_bytes, place.n_rows,
+                                n_left < kManyWarps ? n_left : kManyWarps};
   const int32_t n_units = (Sums::depth_of(args.n_in) + kernels::kUnit - 1) / kernels::kUnit;
   const int32_t n_tiles = (place.n_rows + kTileRows - 1) / kTileRows;
   Sums sums;

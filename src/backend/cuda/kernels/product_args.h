@@ -22,11 +22,11 @@ struct ProductArgs {
   const std::byte* activations = nullptr;  // rows of row_bytes
   float* dst = nullptr;                    // row i at dst + i * dst_stride; columns from n_out on are not written
   int64_t dst_stride = 0;
-  int64_t row_bytes = 0;
-  int64_t sums_at = 0;  // of an encoded row
-  int64_t scales_at = 0;
-  int64_t halves_at = 0;
-  int64_t panel_bytes = 0;
+  int32_t row_bytes = 0;
+  int32_t sums_at = 0;  // of an encoded row
+  int32_t scales_at = 0;
+  int32_t halves_at = 0;
+  int32_t panel_bytes = 0;
   int32_t n_in = 0;
   int32_t n_out = 0;      // that are wanted; the matrix may have more
   int32_t most_rows = 0;  // of any group

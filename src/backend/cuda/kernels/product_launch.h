@@ -18,20 +18,18 @@ inline constexpr int32_t kMostFewRows = 32;
 inline constexpr int32_t kTileRows = 8;
 inline constexpr int32_t kMostFewTiles = kMostFewRows / kTileRows;
 inline constexpr int32_t kTileResults = kernels::kPanelRows * kTileRows;
-// Numbers that a warp's turn leaves for each result: of a super-block one, of each of two 32-blocks d * dx, f32(S) and,
-// with minima, m * dx.
-inline constexpr int32_t kBlocksOfTurn = 2;
-constexpr int32_t terms_of_block(bool has_min) {
-  return has_min ? 3 : 2;
+inline constexpr size_t kFewSumsBytes = sizeof(float) * static_cast<size_t>(kMostFewTiles * kTileResults);
+constexpr size_t few_shared_bytes(size_t terms_bytes) {
+  return 2 * kFewWarps * terms_bytes + kFewSumsBytes;
 }
-constexpr int32_t terms_of_turn(const quant::PackedFormat& format) {
-  return format.is_super ? 1 : kBlocksOfTurn * terms_of_block(format.has_min);
+// What a warp's turn leaves: of a super-block one number for each result; of some 32-blocks d * dx and f32(S), and with
+// minima m * dx.
+inline constexpr size_t kUnitTermsBytes = sizeof(float) * kTileResults;
+constexpr int32_t blocks_of_turn(bool has_min) {
+  return has_min ? 2 : 4;
 }
-constexpr size_t few_terms_bytes(int32_t n_terms) {
-  return sizeof(float) * static_cast<size_t>(2 * kFewWarps * n_terms * kTileResults);
-}
-constexpr size_t few_shared_bytes(int32_t n_terms) {
-  return few_terms_bytes(n_terms) + sizeof(float) * static_cast<size_t>(kMostFewTiles * kTileResults);
+constexpr size_t block_terms_bytes(bool has_min) {
+  return sizeof(float) * static_cast<size_t>((has_min ? 3 : 2) * blocks_of_turn(has_min) * kTileResults);
 }
 
 // One scale a row: each warp's integers.

@@ -17,17 +17,22 @@ struct ProductPlace {
   const float* bias;  // of that output, or nullptr
   int32_t n_rows;     // 0 or fewer: nothing is to be done
   int32_t n_columns;  // that are wanted of the panel
+
+  // The last one for a row that is none: its results are not stored.
+  CANDOR_DEVICE const uint8_t* row(int32_t i) const {
+    return x + int64_t{i < n_rows ? i : n_rows - 1} * args.row_bytes;
+  }
 };
 
 // Rows [first_row, first_row + most_rows) of this block's group, and one panel.
 CANDOR_DEVICE ProductPlace find_place(const ProductArgs& args, int32_t panel, int32_t first_row, int32_t most_rows) {
   const ProductGroup group = args.groups == nullptr ? args.one : args.groups[block_z()];
-  const int64_t row = group.first_row + first_row;
+  const int32_t row = group.first_row + first_row;
   const int32_t column = panel * kPanelRows;
   const int32_t n_left = group.n_rows - first_row;
   return {.args = args,
-          .panel = reinterpret_cast<const uint8_t*>(group.weights) + panel * args.panel_bytes,
-          .x = reinterpret_cast<const uint8_t*>(args.activations) + row * args.row_bytes,
+          .panel = reinterpret_cast<const uint8_t*>(group.weights) + int64_t{panel} * args.panel_bytes,
+          .x = reinterpret_cast<const uint8_t*>(args.activations) + int64_t{row} * args.row_bytes,
           .dst = args.dst + row * args.dst_stride + column,
           .bias = group.bias == nullptr ? nullptr : group.bias + column,
           .n_rows = n_left < most_rows ? n_left : most_rows,

@@ -14,7 +14,7 @@ struct F32Weights {
 };
 struct F16Weights {
   using Stored = uint16_t;
-  static CANDOR_DEVICE float value(uint16_t w) { return half_to_float(w); }
+  static CANDOR_DEVICE float value(uint16_t w) { return half_to_number(w); }
 };
 
 template <class Weights>
@@ -71,7 +71,7 @@ CANDOR_DEVICE void multiply_chains(const ProductArgs& args) {
   const Stages panel{place.panel, int64_t{args.n_in} * kPanelRows * static_cast<int64_t>(sizeof(Stored)),
                      static_cast<int32_t>(thread()) % kPanelRows, shared<Stored>(0)};
   const int32_t row = static_cast<int32_t>(thread()) / kPanelRows;
-  const auto* x = reinterpret_cast<const float*>(place.x + (row < place.n_rows ? row : 0) * args.row_bytes);
+  const auto* x = reinterpret_cast<const float*>(place.row(row));
   const int32_t n_stages = (args.n_in + Stages::kDepth - 1) / Stages::kDepth;
   for (int32_t stage = 0; stage < kChainStages - 1; ++stage) panel.begin(stage);
   float sum = 0.0f;

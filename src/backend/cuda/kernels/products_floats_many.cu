@@ -46,7 +46,7 @@ struct F16Slice {
   static CANDOR_DEVICE void four(const Uint2& halves, float (&w)[4]) {
     CANDOR_UNROLL
     for (int o = 0; o < 4; ++o) {
-      w[o] = half_to_float(static_cast<uint16_t>((o < 2 ? halves.x : halves.y) >> (16 * (o % 2))));
+      w[o] = half_to_number(static_cast<uint16_t>((o < 2 ? halves.x : halves.y) >> (16 * (o % 2))));
     }
   }
 };

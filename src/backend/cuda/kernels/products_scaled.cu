@@ -25,7 +25,7 @@ CANDOR_DEVICE void add_step(const ProductPlace& place, int32_t first_block, int3
       uint32_t x[2];
       CANDOR_UNROLL
       for (int i = 0; i < 4; ++i) a[i] = codes.fields(b, i / 2, i % 2) ^ 0x80808080u;
-      row.codes(int64_t{32} * (first_block + b), x);
+      row.codes(32 * (first_block + b), x);
       mma_s8(sums[tile], a, x);
     }
   }
@@ -41,7 +41,7 @@ CANDOR_DEVICE void store_scaled(const ProductPlace& place, Shared<int32_t> all, 
   int32_t sum = 0;
   for (int32_t w = 0; w < kFewWarps; ++w) sum += all[sum_at(w, tile) + thread()];
   const float d = reinterpret_cast<const float*>(place.panel)[row.output];
-  store_result(place, row.row, row.output, mul_rn(row.scale(0), mul_rn(d, to_float_rn(sum))));
+  store_result(place, row.row, row.output, mul_rn(row.scales[0], mul_rn(d, to_float_rn(sum))));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ struct ManyScaledSums {
     }
   }
   CANDOR_DEVICE float result(int32_t tile, int32_t i, const ProductPlace& place) const {
-    const uint8_t* row = place.x + ManyStage::row_of_result(tile, i) * place.args.row_bytes;
+    const uint8_t* row = place.row(ManyStage::row_of_result(tile, i));
     const float dx = *reinterpret_cast<const float*>(row + place.args.scales_at);
     const float d = reinterpret_cast<const float*>(place.panel)[ManyStage::output_of_result(i)];
     return mul_rn(dx, mul_rn(d, to_float_rn(sums[tile][i])));

@@ -4,7 +4,7 @@
 
 namespace candor::backend::cuda {
 
-CANDOR_BOUNDED_KERNEL(product_q2_k, ProductArgs, kFewThreads, 3) {
+CANDOR_BOUNDED_KERNEL(product_q2_k, ProductArgs, kFewThreads, 2) {
   multiply_few_units<SuperUnit<quant::BlockQ2_K>>(args);
 }
 CANDOR_BOUNDED_KERNEL(product_q3_k, ProductArgs, kFewThreads, 2) {
