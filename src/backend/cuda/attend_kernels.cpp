@@ -231,7 +231,7 @@ Kernel<AttendBlocksArgs> tiles_kernel(const AttendRowsArgs& a) {
 }
 
 // tiles: of the kernel.
-void run_blocks(Device& device, AttendBlocksArgs args, const BlockPlan& blocks) {
+void run_blocks(Launcher& launcher, AttendBlocksArgs args, const BlockPlan& blocks) {
   if (blocks.n_tiles == 0) return;
   args.block_heads = blocks.block_heads;
   args.n_parts = blocks.n_parts;
@@ -241,23 +241,24 @@ void run_blocks(Device& device, AttendBlocksArgs args, const BlockPlan& blocks) 
                       .z = blocks.shares_splits ? static_cast<uint32_t>(blocks.n_splits) : 1u,
                       .n_threads = static_cast<uint32_t>(n_threads_of(blocks)),
                       .shared_bytes = static_cast<uint32_t>(place_blocks(args, blocks))};
-  device.run(blocks.group_tiles > 0 ? few_kernel(args.rows, few_room(blocks)) : tiles_kernel(args.rows), launch, args);
+  launcher.run(blocks.group_tiles > 0 ? few_kernel(args.rows, few_room(blocks)) : tiles_kernel(args.rows), launch,
+               args);
   if (!blocks.shares_splits) return;
   const Launch combine{.x = static_cast<uint32_t>(blocks.n_tiles),
                        .y = static_cast<uint32_t>(args.rows.n_heads),
                        .z = static_cast<uint32_t>(blocks.tile_rows),
                        .n_threads = kCombineThreads};
-  device.run(kernel::attend_combine, combine, args);
+  launcher.run(kernel::attend_combine, combine, args);
 }
 
 }  // namespace
 
-void store_pages(Device& device, const StorePagesArgs& args) {
+void store_pages(Launcher& launcher, const StorePagesArgs& args) {
   const Launch launch{.x = static_cast<uint32_t>(args.n_rows),
                       .y = static_cast<uint32_t>(args.n_kv_heads),
                       .z = args.v == nullptr ? 1u : 2u,
                       .n_threads = kStoreThreads};
-  device.run(kernel::store_pages, launch, args);
+  launcher.run(kernel::store_pages, launch, args);
 }
 
 AttendPlan plan_attention(const DeviceInfo& device, const AttendRowsArgs& args, std::span<const SeqSlice> seqs) {
@@ -272,14 +273,14 @@ AttendPlan plan_attention(const DeviceInfo& device, const AttendRowsArgs& args, 
   return plan;
 }
 
-void attend_rows(Device& device, const AttendRowsArgs& args, const AttendPlan& plan, const AttendRoom& room) {
+void attend_rows(Launcher& launcher, const AttendRowsArgs& args, const AttendPlan& plan, const AttendRoom& room) {
   AttendBlocksArgs blocks{.rows = args,
                           .tiles = room.tiles,
                           .partials = reinterpret_cast<float*>(room.partials),
                           .partial_floats = partial_floats(args)};
-  run_blocks(device, blocks, plan.few);
+  run_blocks(launcher, blocks, plan.few);
   blocks.tiles += plan.few.n_tiles;
-  run_blocks(device, blocks, plan.many);
+  run_blocks(launcher, blocks, plan.many);
 }
 
 }  // namespace candor::backend::cuda

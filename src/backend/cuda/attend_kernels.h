@@ -1,5 +1,5 @@
 #pragma once
-// Launches of attention's kernels. One thread, in the order of the device.
+// Launches of attention's kernels. One thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace candor::backend::cuda {
 
-void store_pages(Device& device, const StorePagesArgs& args);
+void store_pages(Launcher& launcher, const StorePagesArgs& args);
 
 // How one kernel takes its tiles.
 struct BlockPlan {
@@ -42,6 +42,6 @@ struct AttendRoom {
   const RowTile* tiles = nullptr;
   std::byte* partials = nullptr;  // [partial_bytes]
 };
-void attend_rows(Device& device, const AttendRowsArgs& args, const AttendPlan& plan, const AttendRoom& room);
+void attend_rows(Launcher& launcher, const AttendRowsArgs& args, const AttendPlan& plan, const AttendRoom& room);
 
 }  // namespace candor::backend::cuda

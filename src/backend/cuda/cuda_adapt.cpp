@@ -17,7 +17,7 @@ namespace candor::backend::cuda {
 // [n_rows, n_out] in `room`.
 const float* CudaOps::multiply_rows(const CudaWeight& weight, const AdaptedRows& rows, DeviceRoom& room) {
   const kernels::WeightShape& shape = weight.shape();
-  keep(room.reserve(static_cast<size_t>(rows.n) * static_cast<size_t>(shape.n_out) * sizeof(float)));
+  reserve_room(room, static_cast<size_t>(rows.n) * static_cast<size_t>(shape.n_out) * sizeof(float));
   encode(kernels::encoding_of(shape.dtype), rows.src, rows.src_stride, shape.n_in, rows.src_rows, rows.n);
   if (!status_) return nullptr;
   ProductArgs args = product_args(shape, encoded_.data());
@@ -26,7 +26,7 @@ const float* CudaOps::multiply_rows(const CudaWeight& weight, const AdaptedRows&
   args.dst_stride = shape.n_out;
   args.n_out = static_cast<int32_t>(shape.n_out);
   args.most_rows = rows.n;
-  run_product(device_, shape.dtype, args, 1);
+  run_product(launches_, shape.dtype, args, 1);
   return args.dst;
 }
 
@@ -56,7 +56,7 @@ void CudaOps::adapt_rows(const AdapterTerm& term, float scale, AdaptedRows rows)
 }
 
 void CudaOps::add_adapted(const AddAdaptedArgs& args) {
-  device_.run(kernel::add_adapted, launch_over(int64_t{args.n_rows} * args.n_cols), args);
+  launches_.run(kernel::add_adapted, launch_over(int64_t{args.n_rows} * args.n_cols), args);
 }
 
 void CudaOps::compute(const op::Adapt& call) {
@@ -81,7 +81,8 @@ void CudaOps::compute(const op::Adapt& call) {
 void CudaOps::compute(const op::AdaptEmbedding& call) {
   uses_.find(batch_);
   for (const RowUses::Group& group : uses_.groups()) {
-    std::vector<int32_t> rows;
+    std::vector<int32_t>& rows = host_.rows;
+    rows.clear();
     std::ranges::copy_if(group.rows, std::back_inserter(rows),
                          [this](int32_t row) { return batch_.vector_of(row) == nullptr; });
     if (rows.empty()) continue;
@@ -135,7 +136,10 @@ void CudaOps::adapt_experts(const MoeTerm& term, ExpertPart part, Activation src
     for (const ExpertAdapter& each : term.adapters) {
       if (each.part != part || each.term.adapter != group.use.adapter) continue;
       const auto expert = static_cast<size_t>(each.expert);
-      std::vector<int32_t> src_rows, dst_rows;
+      std::vector<int32_t>& src_rows = host_.rows;
+      std::vector<int32_t>& dst_rows = host_.more_rows;
+      src_rows.clear();
+      dst_rows.clear();
       for (const int32_t row : group.rows) {
         for (const int32_t place : std::span(host_places_).subspan(static_cast<size_t>(row) * n_used, n_used)) {
           if (place < first_visits_[expert] || place >= first_visits_[expert + 1]) continue;

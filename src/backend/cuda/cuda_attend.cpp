@@ -12,18 +12,16 @@ namespace candor::backend::cuda {
 const float* CudaOps::slopes_of(const AttnSpec& spec) {
   if (spec.max_alibi_bias == 0.0f) return nullptr;
   const int32_t n_all = std::max(spec.n_heads, spec.n_all_heads);
-  std::vector<float> slopes = alibi_slopes(n_all, spec.max_alibi_bias);
-  if (slopes != host_slopes_) {
-    auto memory = DeviceMemory::make(device_, slopes.size() * sizeof(float));
-    if (!memory) {
-      keep(std::move(memory).error());
-      return nullptr;
-    }
-    slopes_ = std::move(*memory);
-    device_.copy_in(slopes_.data(), slopes.data(), slopes_.size());
-    host_slopes_ = std::move(slopes);
-  }
-  return slopes_.as<float>() + spec.first_head;
+  const auto known = std::ranges::find_if(slope_tables_, [&](const SlopeTable& table) {
+    return table.n_heads == n_all && table.max_bias == spec.max_alibi_bias;
+  });
+  if (known != slope_tables_.end()) return known->memory + spec.first_head;
+  const std::vector<float> slopes = alibi_slopes(n_all, spec.max_alibi_bias);
+  const float* memory = tables_.put(std::span<const float>(slopes));
+  keep(tables_.status());
+  if (memory == nullptr) return nullptr;
+  slope_tables_.push_back({n_all, spec.max_alibi_bias, memory});
+  return memory + spec.first_head;
 }
 
 // On the device; layers of one shape share them.
@@ -42,13 +40,13 @@ void CudaOps::compute(const op::Attend& call) {
   const PagePlaces pages = kv_->pages(block_table_, batch_.max_blocks, term.layer);
   const bool is_latent = spec.latent_dim > 0;
   if (term.k.n_cols > 0) {
-    store_pages(device_, {.pages = pages,
-                          .k = arena_.data(term.k),
-                          .v = is_latent ? nullptr : arena_.data(term.v),
-                          .rows = row_places_,
-                          .n_rows = batch_.n_rows(),
-                          .n_kv_heads = spec.n_kv_heads,
-                          .head_dim = spec.head_dim});
+    store_pages(launches_, {.pages = pages,
+                            .k = arena_.data(term.k),
+                            .v = is_latent ? nullptr : arena_.data(term.v),
+                            .rows = row_places_,
+                            .n_rows = batch_.n_rows(),
+                            .n_kv_heads = spec.n_kv_heads,
+                            .head_dim = spec.head_dim});
   }
   const AttendRowsArgs args{.pages = pages,
                             .q = arena_.data(term.q),
@@ -70,10 +68,10 @@ void CudaOps::compute(const op::Attend& call) {
                             .softcap = spec.softcap,
                             .is_latent = is_latent};
   const AttendPlan plan = plan_attention(device_.info(), args, batch_.seqs);
-  keep(partials_.reserve(plan.partial_bytes));
+  reserve_room(partials_, plan.partial_bytes);
   const RowTile* tiles = tiles_of(plan.tiles);
   if (!status_ || tiles == nullptr) return;
-  attend_rows(device_, args, plan, {tiles, partials_.data()});
+  attend_rows(launches_, args, plan, {tiles, partials_.data()});
 }
 
 }  // namespace candor::backend::cuda

@@ -54,6 +54,7 @@ class CudaBackend final : public Backend {
     ops_.begin(batch, static_cast<CudaKv&>(kv));
   }
   StepTicket end_step() override {
+    ops_.end();
     pool_->end_burst();
     return {++last_ticket_};
   }

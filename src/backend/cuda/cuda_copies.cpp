@@ -8,33 +8,33 @@
 namespace candor::backend::cuda {
 namespace {
 
-void copy_pieces(Device& device, const CopyPiecesArgs& args) {
+void copy_pieces(Launcher& launcher, const CopyPiecesArgs& args) {
   const int64_t n = int64_t{args.n_rows} * args.n_pieces * args.width;
   if (n == 0) return;
-  device.run(kernel::copy_pieces, launch_over(n), args);
+  launcher.run(kernel::copy_pieces, launch_over(n), args);
 }
 
 }  // namespace
 
 void CudaOps::compute(const op::Columns& call) {
-  copy_pieces(device_, {.dst = arena_.data(call.dst),
-                        .src = arena_.data(call.src) + call.first,
-                        .dst_stride = call.dst.n_cols,
-                        .src_stride = call.src.n_cols,
-                        .width = call.dst.n_cols,
-                        .n_pieces = 1,
-                        .n_rows = call.dst.n_rows});
+  copy_pieces(launches_, {.dst = arena_.data(call.dst),
+                          .src = arena_.data(call.src) + call.first,
+                          .dst_stride = call.dst.n_cols,
+                          .src_stride = call.src.n_cols,
+                          .width = call.dst.n_cols,
+                          .n_pieces = 1,
+                          .n_rows = call.dst.n_rows});
 }
 
 void CudaOps::compute(const op::Gather& call) {
-  copy_pieces(device_, {.dst = arena_.data(call.dst),
-                        .src = arena_.data(call.src),
-                        .src_rows = out_rows_,
-                        .dst_stride = call.dst.n_cols,
-                        .src_stride = call.src.n_cols,
-                        .width = call.dst.n_cols,
-                        .n_pieces = 1,
-                        .n_rows = call.dst.n_rows});
+  copy_pieces(launches_, {.dst = arena_.data(call.dst),
+                          .src = arena_.data(call.src),
+                          .src_rows = out_rows_,
+                          .dst_stride = call.dst.n_cols,
+                          .src_stride = call.src.n_cols,
+                          .width = call.dst.n_cols,
+                          .n_pieces = 1,
+                          .n_rows = call.dst.n_rows});
 }
 
 void CudaOps::compute(const op::Unzip& call) {
@@ -49,12 +49,12 @@ void CudaOps::compute(const op::Unzip& call) {
                       .width = call.width,
                       .n_pieces = n_pieces,
                       .n_rows = call.src.n_rows};
-  copy_pieces(device_, args);
+  copy_pieces(launches_, args);
   args.dst = arena_.data(call.second);
   args.src += call.width;
   args.dst_stride = call.second.n_cols;
   args.dst_step = args.width = other;
-  copy_pieces(device_, args);
+  copy_pieces(launches_, args);
 }
 
 void CudaOps::compute(const op::Zip& call) {
@@ -69,12 +69,12 @@ void CudaOps::compute(const op::Zip& call) {
                       .width = call.width,
                       .n_pieces = n_pieces,
                       .n_rows = call.dst.n_rows};
-  copy_pieces(device_, args);
+  copy_pieces(launches_, args);
   args.dst += call.width;
   args.src = arena_.data(call.second);
   args.src_stride = call.second.n_cols;
   args.src_step = args.width = other;
-  copy_pieces(device_, args);
+  copy_pieces(launches_, args);
 }
 
 }  // namespace candor::backend::cuda

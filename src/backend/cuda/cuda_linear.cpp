@@ -22,9 +22,9 @@ bool wants(const LinearTerm& term, Encoding encoding) {
 void CudaOps::encode(Encoding encoding, const float* src, int64_t stride, int64_t n, const int32_t* src_rows,
                      int32_t n_rows) {
   const size_t row_bytes = kernels::encoded_row_bytes(encoding, n);
-  keep(encoded_.reserve(row_bytes * static_cast<size_t>(n_rows)));
+  reserve_room(encoded_, row_bytes * static_cast<size_t>(n_rows));
   if (!status_) return;
-  encode_rows(device_, encoding,
+  encode_rows(launches_, encoding,
               {.dst = encoded_.data(),
                .src = src,
                .src_rows = src_rows,
@@ -45,7 +45,7 @@ void CudaOps::add_product(const LinearTerm& term, int32_t n_rows) {
   args.dst_stride = term.dst.n_cols;
   args.n_out = term.dst.n_cols;
   args.most_rows = n_rows;
-  run_product(device_, weight.shape().dtype, args, 1);
+  run_product(launches_, weight.shape().dtype, args, 1);
 }
 
 void CudaOps::compute(const op::Linear& call) {
@@ -80,7 +80,7 @@ void CudaOps::compute(const op::LinearHeads& call) {
            n_in, nullptr, call.src.n_rows);
     args.one = {heads.panels() + head * n_panels * args.panel_bytes, nullptr, 0, call.src.n_rows};
     args.dst = arena_.data(call.dst) + int64_t{head} * n_out;
-    run_product(device_, heads.shape().dtype, args, 1);
+    run_product(launches_, heads.shape().dtype, args, 1);
   }
 }
 

@@ -49,9 +49,9 @@ void CudaOps::compute(const op::Moe& call) {
     launch_runs();
   }
   adapt_experts(call.term, ExpertPart::kDown, gates, outputs);
-  device_.run(kernel::add_experts, launch_over(int64_t{call.dst.n_rows} * call.dst.n_cols),
-              AddExpertsArgs{arena_.data(call.dst), arena_.data(outputs), values_of(call.term.bias), visit_places_,
-                             visit_weights_, call.dst.n_rows, call.dst.n_cols, call.term.spec.n_used});
+  launches_.run(kernel::add_experts, launch_over(int64_t{call.dst.n_rows} * call.dst.n_cols),
+                AddExpertsArgs{arena_.data(call.dst), arena_.data(outputs), values_of(call.term.bias), visit_places_,
+                               visit_weights_, call.dst.n_rows, call.dst.n_cols, call.term.spec.n_used});
 }
 
 void CudaOps::route(const MoeTerm& term, int32_t n_rows) {
@@ -64,14 +64,19 @@ void CudaOps::route(const MoeTerm& term, int32_t n_rows) {
   for (int32_t i = 0; i < n_rows; ++i) routing_.add_row(i, scores.row(i), {bias, scales});
   std::vector<int32_t>& places = host_places_;
   places.resize(n_visits);
-  std::vector<int32_t> sources;
-  std::vector<float> weights(n_visits), place_weights;
-  std::vector<size_t> n_placed(static_cast<size_t>(n_rows));
+  std::vector<int32_t>& sources = host_.rows;
+  std::vector<float>& weights = host_.factors;
+  std::vector<float>& place_weights = host_.more_factors;
+  std::vector<int32_t>& n_placed = host_.counts;
+  sources.clear();
+  weights.resize(n_visits);
+  place_weights.clear();
+  n_placed.assign(static_cast<size_t>(n_rows), 0);
   first_visits_.assign(1, 0);
   for (int32_t expert = 0; expert < routing_.n_experts(); ++expert) {
     for (const Routing::Visit& visit : routing_.visits(expert)) {
       const auto row = static_cast<size_t>(visit.row);
-      const size_t at = row * n_used + n_placed[row]++;
+      const size_t at = row * n_used + static_cast<size_t>(n_placed[row]++);
       places[at] = static_cast<int32_t>(sources.size());
       weights[at] = term.spec.weighs_inputs ? 1.0f : visit.weight;
       sources.push_back(visit.row);
@@ -92,8 +97,8 @@ void CudaOps::encode_visits(Encoding encoding, Activation src, const MoeTerm& te
   if (!term.spec.weighs_inputs)
     return encode(encoding, arena_.data(src), src.n_cols, src.n_cols, rows_by_place_, n_visits);
   float* weighed = arena_.data({term.outputs.slot, n_visits, src.n_cols});
-  device_.run(kernel::scale_rows, launch_over(int64_t{n_visits} * src.n_cols),
-              ScaleRowsArgs{weighed, arena_.data(src), weights_by_place_, rows_by_place_, n_visits, src.n_cols});
+  launches_.run(kernel::scale_rows, launch_over(int64_t{n_visits} * src.n_cols),
+                ScaleRowsArgs{weighed, arena_.data(src), weights_by_place_, rows_by_place_, n_visits, src.n_cols});
   encode(encoding, weighed, src.n_cols, src.n_cols, nullptr, n_visits);
 }
 
@@ -128,7 +133,7 @@ void CudaOps::launch_runs() {
     args.dst = arena_.data(like.dst);
     args.n_out = like.dst.n_cols;
     args.dst_stride = like.dst.n_cols;
-    run_product(device_, like.shape.dtype, args, static_cast<int32_t>(groups_.size()));
+    run_product(launches_, like.shape.dtype, args, static_cast<int32_t>(groups_.size()));
   }
 }
 

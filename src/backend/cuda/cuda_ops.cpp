@@ -23,8 +23,8 @@ size_t encoded_bytes(const ArenaLayout& layout) {
   return row * static_cast<size_t>(std::max(layout.max_rows, layout.max_out_rows));
 }
 
-std::vector<RowPlace> row_places(const StepBatch& batch) {
-  std::vector<RowPlace> places(static_cast<size_t>(batch.n_rows()));
+void find_places(const StepBatch& batch, std::vector<RowPlace>& places) {
+  places.resize(static_cast<size_t>(batch.n_rows()));
   for (size_t seq = 0; seq < batch.seqs.size(); ++seq) {
     const SeqSlice& slice = batch.seqs[seq];
     for (int32_t i = 0; i < slice.n_rows; ++i) {
@@ -34,7 +34,6 @@ std::vector<RowPlace> row_places(const StepBatch& batch) {
       places[static_cast<size_t>(row)] = {static_cast<int32_t>(seq), slice.n_past + i, end};
     }
   }
-  return places;
 }
 
 }  // namespace
@@ -50,6 +49,7 @@ CudaOps::CudaOps(Device& device, const kernels::KernelTable& table, platform::Th
       tables_(device) {}
 
 Result<void> CudaOps::reserve(const ArenaLayout& layout) {
+  run_launches();
   CANDOR_ASSIGN(arena_, DeviceArena::make(layout, device_));
   host_slots_.resize(layout.slot_cols.size());
   return encoded_.reserve(encoded_bytes(layout));
@@ -63,9 +63,24 @@ void CudaOps::keep(Result<void> result) {
   if (status_ && !result) status_ = std::move(result);
 }
 
+void CudaOps::run_launches() {
+  tables_.send();
+  if (launches_.is_empty()) return;
+  keep(tables_.status());
+  if (status_) device_.run_all(launches_);
+  launches_.begin(launches_.part() + 1);
+}
+
+void CudaOps::reserve_room(DeviceRoom& room, size_t n_bytes) {
+  if (n_bytes > room.size()) run_launches();
+  keep(room.reserve(n_bytes));
+}
+
 void CudaOps::begin(const StepBatch& batch, CudaKv& kv) {
   CANDOR_CHECK(batch.n_rows() <= arena_.max_rows() && batch.positions.size() == batch.tokens.size());
   CANDOR_CHECK(missing_kind(batch.kinds(), kKnownRows).empty());
+  run_launches();  // of a step that has no end
+  launches_.begin(0);
   batch_ = batch;
   kv_ = &kv;
   has_logits_ = false;
@@ -73,7 +88,9 @@ void CudaOps::begin(const StepBatch& batch, CudaKv& kv) {
   rotations_.clear();
   tables_.begin();
   tile_tables_.clear();
-  std::vector<RowPlace> places = row_places(batch);
+  slope_tables_.clear();
+  std::vector<RowPlace>& places = host_.places;
+  find_places(batch, places);
   row_places_ = lone_places_ = tables_.put(std::span<const RowPlace>(places));
   if (!batch.groups.empty()) {
     for (RowPlace& place : places) place.group_end = 0;
@@ -103,6 +120,7 @@ void CudaOps::compute(const op::Embed& call) {
     weight->decode_row(batch_.token_of(i, call.vector_token), row);
     if (call.scale != 1.0f) table_.scale(row, call.scale, n_cols, row);
   });
+  run_launches();
   device_.copy_in(arena_.data(call.dst), rows, static_cast<size_t>(n_elements(call.dst)) * sizeof(float));
 }
 
@@ -114,8 +132,8 @@ void CudaOps::add_table_rows(Activation dst, const Weight& table, RowOf row_of) 
             [&](int32_t i, float* row) { weight.decode_row(row_of(static_cast<size_t>(i)), row); });
   const float* rows = tables_.put(std::span<const float>(host_floats_));
   if (rows == nullptr) return;
-  device_.run(kernel::add_rows, launch_over(n_elements(dst)),
-              AddRowsArgs{arena_.data(dst), rows, nullptr, dst.n_cols, dst.n_rows, dst.n_cols});
+  launches_.run(kernel::add_rows, launch_over(n_elements(dst)),
+                AddRowsArgs{arena_.data(dst), rows, nullptr, dst.n_cols, dst.n_rows, dst.n_cols});
 }
 
 void CudaOps::compute(const op::AddPositions& call) {
@@ -132,14 +150,15 @@ void CudaOps::compute(const op::AddTypes& call) {
 
 void CudaOps::compute(const op::AddVectors& call) {
   if (batch_.vector_rows.empty()) return;
-  std::vector<int32_t> rows(static_cast<size_t>(call.dst.n_rows), -1);
+  std::vector<int32_t>& rows = host_.rows;
+  rows.assign(static_cast<size_t>(call.dst.n_rows), -1);
   for (size_t i = 0; i < batch_.vector_rows.size(); ++i)
     rows[static_cast<size_t>(batch_.vector_rows[i])] = static_cast<int32_t>(i);
   const int32_t* src_rows = tables_.put(std::span<const int32_t>(rows));
   const float* vectors = tables_.put(batch_.vectors);
   if (src_rows == nullptr || vectors == nullptr) return;
   const auto width = static_cast<int64_t>(batch_.vectors.size() / batch_.vector_rows.size());
-  device_.run(
+  launches_.run(
       kernel::add_rows, launch_over(n_elements(call.dst)),
       AddRowsArgs{arena_.data(call.dst), vectors + call.first, src_rows, width, call.dst.n_rows, call.dst.n_cols});
 }
@@ -158,7 +177,7 @@ void CudaOps::compute(const op::Norm& call) {
                       .n_gain_rows = static_cast<int32_t>(n_gain_rows)};
   const Launch launch{
       .x = static_cast<uint32_t>(call.src.n_rows), .n_threads = kThreads, .shared_bytes = 2 * sizeof(float)};
-  device_.run(call.spec.kind == NormKind::kRms ? kernel::rms_norm_rows : kernel::layer_norm_rows, launch, args);
+  launches_.run(call.spec.kind == NormKind::kRms ? kernel::rms_norm_rows : kernel::layer_norm_rows, launch, args);
 }
 
 // Of the device: the first use in a step brings them there.
@@ -177,26 +196,27 @@ void CudaOps::compute(const op::Rope& call) {
   if (call.spec->n_dims == 0 || call.x.n_rows == 0) return;
   const auto [cos, sin] = rotations(*call.spec);
   if (cos == nullptr || sin == nullptr) return;
-  device_.run(kernel::rope_rows, {.x = static_cast<uint32_t>(call.x.n_rows), .n_threads = kThreads},
-              RopeRowsArgs{arena_.data(call.x), cos, sin, call.x.n_rows, call.n_heads, call.head_dim, call.spec->n_dims,
-                           call.spec->pairs == RopePairs::kInterleaved});
+  launches_.run(kernel::rope_rows, {.x = static_cast<uint32_t>(call.x.n_rows), .n_threads = kThreads},
+                RopeRowsArgs{arena_.data(call.x), cos, sin, call.x.n_rows, call.n_heads, call.head_dim,
+                             call.spec->n_dims, call.spec->pairs == RopePairs::kInterleaved});
 }
 
 void CudaOps::compute(const op::Temper& call) {
-  std::vector<float> factors(static_cast<size_t>(call.x.n_rows));
+  std::vector<float>& factors = host_.factors;
+  factors.resize(static_cast<size_t>(call.x.n_rows));
   for (size_t i = 0; i < factors.size(); ++i)
     factors[i] = static_cast<float>(temper_factor(call.spec, batch_.positions[i]));
   if (std::ranges::all_of(factors, [](float factor) { return factor == 1.0f; })) return;
   const float* scales = tables_.put(std::span<const float>(factors));
   if (scales == nullptr) return;
   float* x = arena_.data(call.x);
-  device_.run(kernel::scale_rows, launch_over(n_elements(call.x)),
-              ScaleRowsArgs{x, x, scales, nullptr, call.x.n_rows, call.x.n_cols});
+  launches_.run(kernel::scale_rows, launch_over(n_elements(call.x)),
+                ScaleRowsArgs{x, x, scales, nullptr, call.x.n_rows, call.x.n_cols});
 }
 
 void CudaOps::gate(float* dst, const float* gate, const float* up, GateKind kind, int64_t n) {
   if (n == 0) return;
-  device_.run(kernel::gate_all, launch_over(n), GateArgs{dst, gate, up, static_cast<int32_t>(kind), n});
+  launches_.run(kernel::gate_all, launch_over(n), GateArgs{dst, gate, up, static_cast<int32_t>(kind), n});
 }
 
 void CudaOps::compute(const op::Gate& call) {
@@ -210,19 +230,19 @@ void CudaOps::compute(const op::Activate& call) {
 void CudaOps::compute(const op::Clamp& call) {
   const int64_t n = n_elements(call.dst);
   if (n == 0) return;
-  device_.run(kernel::clamp_all, launch_over(n),
-              ClampArgs{arena_.data(call.dst), arena_.data(call.src), call.low, call.high, n});
+  launches_.run(kernel::clamp_all, launch_over(n),
+                ClampArgs{arena_.data(call.dst), arena_.data(call.src), call.low, call.high, n});
 }
 
 void CudaOps::compute(const op::Add& call) {
   const int64_t n = n_elements(call.dst);
   if (n == 0) return;
-  device_.run(kernel::add_scaled, launch_over(n),
-              AddScaledArgs{arena_.data(call.dst), arena_.data(call.src), call.scale, n});
+  launches_.run(kernel::add_scaled, launch_over(n),
+                AddScaledArgs{arena_.data(call.dst), arena_.data(call.src), call.scale, n});
 }
 
 void CudaOps::scale_all(float* x, float factor, int64_t n) {
-  if (n > 0) device_.run(kernel::scale_all, launch_over(n), ScaleArgs{x, x, factor, n});
+  if (n > 0) launches_.run(kernel::scale_all, launch_over(n), ScaleArgs{x, x, factor, n});
 }
 
 void CudaOps::compute(const op::Scale& call) {
@@ -233,9 +253,9 @@ void CudaOps::compute(const op::Scale& call) {
 void CudaOps::compute(const op::AddGated& call) {
   const int64_t n = n_elements(call.dst);
   if (n == 0) return;
-  device_.run(kernel::add_gated, launch_over(n),
-              AddGatedArgs{arena_.data(call.dst), arena_.data(call.src), arena_.data(call.gate), call.dst.n_rows,
-                           call.dst.n_cols});
+  launches_.run(kernel::add_gated, launch_over(n),
+                AddGatedArgs{arena_.data(call.dst), arena_.data(call.src), arena_.data(call.gate), call.dst.n_rows,
+                             call.dst.n_cols});
 }
 
 void CudaOps::compute(const op::Collect& call) {
@@ -246,12 +266,13 @@ void CudaOps::compute(const op::Collect& call) {
   const int64_t n = n_elements(call.logits);
   if (call.spec.scale != 1.0f) scale_all(logits, call.spec.scale, n);
   if (call.spec.softcap == 0.0f) return;
-  device_.run(kernel::cap_all, launch_over(n), SoftCapArgs{logits, logits, call.spec.softcap, n});
+  launches_.run(kernel::cap_all, launch_over(n), SoftCapArgs{logits, logits, call.spec.softcap, n});
 }
 
 LogitsView CudaOps::logits() {
   if (!has_logits_) return {};
   host_logits_.resize(static_cast<size_t>(n_elements(logits_)));
+  run_launches();
   device_.copy_out(host_logits_.data(), arena_.data(logits_), host_logits_.size() * sizeof(float));
   return {host_logits_.data(), logits_.n_rows, logits_.n_cols};
 }
@@ -259,11 +280,13 @@ LogitsView CudaOps::logits() {
 RowsView CudaOps::rows(Activation x) {
   std::vector<float>& kept = host_slots_[static_cast<size_t>(x.slot)];
   kept.resize(static_cast<size_t>(n_elements(x)));
+  run_launches();
   device_.copy_out(kept.data(), arena_.data(x), kept.size() * sizeof(float));
   return {kept.data(), x.n_rows, x.n_cols};
 }
 
 void CudaOps::write_rows(Activation x, std::span<const float> rows) {
+  run_launches();
   device_.copy_in(arena_.data(x), rows.data(), rows.size_bytes());
 }
 

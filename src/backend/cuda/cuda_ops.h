@@ -1,7 +1,8 @@
 #pragma once
-// The operations of a model's layers on a device: each becomes launches of kernels, in order, on the device's one
-// stream. What the host knows of a step (tokens, positions, rotations) is computed here, as the CPU computes it, and
-// copied; all else stays on the device. The bits are the CPU's (docs/numerics.md). The engine thread calls.
+// The operations of a model's layers on a device: each becomes launches of kernels, which are kept in order and run
+// together: at the step's end, and before what needs their results or changes what they read. What the host knows of a
+// step (tokens, positions, rotations) is computed here, as the CPU computes it, and copied; all else stays on the
+// device. The bits are the CPU's (docs/numerics.md). The engine thread calls.
 
 #include <cstdint>
 #include <span>
@@ -18,6 +19,7 @@
 #include "backend/cuda/kernels/product_args.h"
 #include "backend/cuda/kernels/recurrent_args.h"
 #include "backend/cuda/kernels/row_args.h"
+#include "backend/cuda/launch_list.h"
 #include "backend/op_list.h"
 #include "backend/operations.h"
 #include "backend/routing.h"
@@ -49,6 +51,8 @@ class CudaOps final : public Ops {
 
   void begin(const StepBatch& batch, CudaKv& kv);
   void run(const Op& operation) override;
+  // Runs what is kept. It has not finished when this returns.
+  void end() { run_launches(); }
 
   // Of the step's Collect; copied from the device.
   LogitsView logits();
@@ -86,6 +90,9 @@ class CudaOps final : public Ops {
   void compute(const op::Gather& call);
   void compute(const op::Collect& call);
 
+  void run_launches();
+  // Runs what is kept where the room must grow: it loses its content.
+  void reserve_room(DeviceRoom& room, size_t n_bytes);
   // fn(row, dst) fills row t of a table on the host; the rows are copied.
   template <class Fn>
   float* host_rows(int32_t n_rows, int32_t n_cols, Fn&& fn);
@@ -123,7 +130,9 @@ class CudaOps final : public Ops {
   DeviceRoom partials_;
   DeviceRoom adapted_middle_;
   DeviceRoom adapted_outputs_;
+  // Copies of tables come before launches that were asked for earlier: nothing else writes there in a step.
   StepTables tables_;
+  LaunchList launches_;
   cpu::RopeTables rope_tables_;
   Result<void> status_{};
 
@@ -136,6 +145,7 @@ class CudaOps final : public Ops {
   std::vector<Rotations> rotations_;
   const int32_t* out_rows_ = nullptr;  // [n_out]
   std::vector<TileTable> tile_tables_;
+  std::vector<SlopeTable> slope_tables_;
   StatePlaces states_{};  // what each layer with a state has; of no layer
   Activation logits_{};
   bool has_logits_ = false;
@@ -156,8 +166,7 @@ class CudaOps final : public Ops {
   std::vector<ExpertRun> runs_;
   RowUses uses_;
   std::vector<ProductGroup> groups_;
-  DeviceMemory slopes_;
-  std::vector<float> host_slopes_;
+  HostRoom host_;
 };
 
 template <class Fn>

@@ -13,8 +13,10 @@
 namespace candor::backend::cuda {
 
 void CudaOps::put_states() {
-  std::vector<StateSlice> slices;
-  std::vector<RowSave> saves;
+  std::vector<StateSlice>& slices = host_.slices;
+  std::vector<RowSave>& saves = host_.saves;
+  slices.clear();
+  saves.clear();
   for (const SeqSlice& seq : batch_.seqs) {
     if (seq.n_rows == 0) continue;
     const std::span<const StateSave> own = batch_.saves_of(seq);
@@ -40,57 +42,57 @@ StatePlaces CudaOps::states_of(int32_t layer) const {
 void CudaOps::compute(const op::CausalConv& call) {
   if (batch_.n_rows() == 0) return;
   const ConvTerm& term = call.term;
-  run_conv(device_, {.states = states_of(term.layer),
-                     .x = arena_.data(term.x),
-                     .taps = values_of(term.taps),
-                     .bias = values_of(term.bias),
-                     .n_channels = call.spec.n_channels,
-                     .first = term.first_channel,
-                     .n = static_cast<int32_t>(term.taps->n_rows() * term.taps->n_cols() / call.spec.n_taps),
-                     .n_taps = call.spec.n_taps,
-                     .has_silu = call.spec.has_silu});
+  run_conv(launches_, {.states = states_of(term.layer),
+                       .x = arena_.data(term.x),
+                       .taps = values_of(term.taps),
+                       .bias = values_of(term.bias),
+                       .n_channels = call.spec.n_channels,
+                       .first = term.first_channel,
+                       .n = static_cast<int32_t>(term.taps->n_rows() * term.taps->n_cols() / call.spec.n_taps),
+                       .n_taps = call.spec.n_taps,
+                       .has_silu = call.spec.has_silu});
 }
 
 void CudaOps::compute(const op::DeltaRule& call) {
   if (batch_.n_rows() == 0) return;
   const DeltaTerm& term = call.term;
   const DeltaSpec& spec = call.spec;
-  run_delta_rule(device_, {.states = states_of(term.layer),
-                           .dst = arena_.data(call.dst),
-                           .qkv = arena_.data(term.qkv),
-                           .alpha = arena_.data(term.alpha),
-                           .beta = arena_.data(term.beta),
-                           .rate = values_of(term.rate),
-                           .bias = values_of(term.bias),
-                           .heads_at = spec.conv_floats(),
-                           .n_k_heads = spec.n_k_heads,
-                           .n_v_heads = spec.n_v_heads,
-                           .k_dim = spec.k_dim,
-                           .v_dim = spec.v_dim,
-                           .q_scale = 1.0f / std::sqrt(static_cast<float>(spec.k_dim)),
-                           .share_scale = spec.share_scale,
-                           .has_tiled_heads = spec.key_heads == KeyHeads::kTiled,
-                           .has_channel_gates = spec.has_channel_gates});
+  run_delta_rule(launches_, {.states = states_of(term.layer),
+                             .dst = arena_.data(call.dst),
+                             .qkv = arena_.data(term.qkv),
+                             .alpha = arena_.data(term.alpha),
+                             .beta = arena_.data(term.beta),
+                             .rate = values_of(term.rate),
+                             .bias = values_of(term.bias),
+                             .heads_at = spec.conv_floats(),
+                             .n_k_heads = spec.n_k_heads,
+                             .n_v_heads = spec.n_v_heads,
+                             .k_dim = spec.k_dim,
+                             .v_dim = spec.v_dim,
+                             .q_scale = 1.0f / std::sqrt(static_cast<float>(spec.k_dim)),
+                             .share_scale = spec.share_scale,
+                             .has_tiled_heads = spec.key_heads == KeyHeads::kTiled,
+                             .has_channel_gates = spec.has_channel_gates});
 }
 
 void CudaOps::compute(const op::SsmScan& call) {
   if (batch_.n_rows() == 0) return;
   const SsmTerm& term = call.term;
   const SsmSpec& spec = call.spec;
-  run_ssm_scan(device_, {.states = states_of(term.layer),
-                         .dst = arena_.data(call.dst),
-                         .xbc = arena_.data(term.xbc),
-                         .dt = arena_.data(term.dt),
-                         .rate = values_of(term.rate),
-                         .bias = values_of(term.bias),
-                         .skip = values_of(term.skip),
-                         .heads_at = spec.conv_floats(),
-                         .n_heads = spec.n_heads,
-                         .n_groups = spec.n_groups,
-                         .state_dim = spec.state_dim,
-                         .head_dim = spec.head_dim,
-                         .least_step = spec.least_step,
-                         .most_step = spec.most_step});
+  run_ssm_scan(launches_, {.states = states_of(term.layer),
+                           .dst = arena_.data(call.dst),
+                           .xbc = arena_.data(term.xbc),
+                           .dt = arena_.data(term.dt),
+                           .rate = values_of(term.rate),
+                           .bias = values_of(term.bias),
+                           .skip = values_of(term.skip),
+                           .heads_at = spec.conv_floats(),
+                           .n_heads = spec.n_heads,
+                           .n_groups = spec.n_groups,
+                           .state_dim = spec.state_dim,
+                           .head_dim = spec.head_dim,
+                           .least_step = spec.least_step,
+                           .most_step = spec.most_step});
 }
 
 }  // namespace candor::backend::cuda

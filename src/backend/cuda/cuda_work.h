@@ -8,6 +8,7 @@
 #include "backend/cpu/rope_tables.h"
 #include "backend/cuda/kernels/attend_args.h"
 #include "backend/cuda/kernels/product_args.h"
+#include "backend/cuda/kernels/recurrent_args.h"
 #include "backend/op_terms.h"
 #include "kernels/packed_weight.h"
 
@@ -47,6 +48,23 @@ struct Rotations {
 struct TileTable {
   std::vector<RowTile> tiles;
   const RowTile* memory = nullptr;
+};
+
+// What the ALiBi heads of a step add, on the device: [n_heads].
+struct SlopeTable {
+  int32_t n_heads = 0;
+  float max_bias = 0.0f;
+  const float* memory = nullptr;
+};
+
+// Lists on the host, kept to spare allocations. Each operation has them for itself.
+struct HostRoom {
+  std::vector<RowPlace> places{};
+  std::vector<float> factors{}, more_factors{};
+  std::vector<int32_t> rows{}, more_rows{};
+  std::vector<int32_t> counts{};
+  std::vector<StateSlice> slices{};
+  std::vector<RowSave> saves{};
 };
 
 }  // namespace candor::backend::cuda

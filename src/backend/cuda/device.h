@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include "backend/cuda/launch.h"
+#include "backend/cuda/launch_list.h"
 #include "base/error.h"
 
 namespace candor::backend::cuda {
@@ -27,26 +29,13 @@ struct DeviceInfo {
   uint32_t max_shared_bytes = 0;  // of a block of threads
 };
 
-// Blocks of threads, and what each has.
-struct Launch {
-  uint32_t x = 1, y = 1, z = 1;
-  uint32_t n_threads = 1;  // a multiple of 32
-  uint32_t shared_bytes = 0;
-};
-
-// A kernel by its name; it takes one struct of plain data by value.
-template <class Args>
-struct Kernel {
-  const char* name;
-};
-
-class Device {
+class Device : public Launcher {
  public:
-  virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
 
   // An address of the device's, aligned to 256 bytes; the host does not read or write there.
   virtual Result<std::byte*> allocate(size_t n_bytes) = 0;
+  // Waits for what may use it.
   virtual void release(std::byte* memory) = 0;
 
   // src may be reused when it returns.
@@ -57,11 +46,11 @@ class Device {
   virtual void clear(void* dst, size_t n_bytes) = 0;
   virtual void wait() = 0;
 
-  // REQUIRES: a kernel of kernels/kernel_list.h; launch.x, y, z > 0.
-  virtual void launch(const char* kernel, const Launch& launch, const void* args, size_t n_bytes) = 0;
-  template <class Args>
-  void run(Kernel<Args> kernel, const Launch& launch_of, const Args& args) {
-    launch(kernel.name, launch_of, &args, sizeof(Args));
+  // As one launch() after another. A list whose kernels came before costs less than that.
+  virtual void run_all(const LaunchList& launches) {
+    for (const LaunchList::Entry& entry : launches.entries()) {
+      launch(entry.kernel, entry.launch, launches.args(entry), entry.args_bytes);
+    }
   }
 
   // The first error. Any thread.

@@ -29,29 +29,37 @@ Result<void> DeviceRoom::reserve(size_t n_bytes) {
 
 // Of several pieces one as large as all of them remains: steps that are alike allocate nothing.
 void StepTables::begin() {
-  n_taken_ = 0;
+  n_taken_ = n_sent_ = 0;
   if (pieces_.size() < 2) return;
   size_t total = 0;
   for (const DeviceMemory& piece : pieces_) total += piece.size();
   pieces_.clear();
   auto whole = DeviceMemory::make(device_, total);
-  if (whole) pieces_.push_back(std::move(*whole));
+  if (!whole) return;
+  pieces_.push_back(std::move(*whole));
+  host_.resize(total);
 }
 
-std::byte* StepTables::take(size_t n_bytes) {
+void StepTables::send() {
+  if (n_taken_ == n_sent_) return;
+  device_.copy_in(pieces_.back().data() + n_sent_, host_.data() + n_sent_, n_taken_ - n_sent_);
+  n_sent_ = n_taken_;
+}
+
+size_t StepTables::take(size_t n_bytes) {
   const size_t n = round_up(std::max<size_t>(n_bytes, 1), kAlignment);
   if (pieces_.empty() || pieces_.back().size() - n_taken_ < n) {
+    send();
     auto piece = DeviceMemory::make(device_, std::max(n, kLeastPiece));
     if (!piece) {
       status_ = std::move(piece).error();
-      return nullptr;
+      return 0;
     }
     pieces_.push_back(std::move(*piece));
-    n_taken_ = 0;
+    host_.resize(pieces_.back().size());
+    n_taken_ = n_sent_ = 0;
   }
-  std::byte* at = pieces_.back().data() + n_taken_;
-  n_taken_ += n;
-  return at;
+  return std::exchange(n_taken_, n_taken_ + n);
 }
 
 }  // namespace candor::backend::cuda

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -46,27 +47,34 @@ class DeviceRoom {
   DeviceMemory memory_;
 };
 
-// Copies of what the host has computed, valid until the next begin().
+// Copies of what the host has computed, valid until the next begin(). They lie together on the host until send() brings
+// all of them to the device in one copy: whatever reads them is launched after that.
 class StepTables {
  public:
   explicit StepTables(Device& device) : device_(device) {}
+  // What is to be launched may no longer need the tables of before.
   void begin();
 
-  // nullptr where there is no memory: status().
+  // Of the device. nullptr where there is no memory: status().
   template <class T>
   T* put(std::span<const T> values) {
-    std::byte* at = take(values.size_bytes());
-    if (at != nullptr && !values.empty()) device_.copy_in(at, values.data(), values.size_bytes());
-    return reinterpret_cast<T*>(at);
+    const size_t at = take(values.size_bytes());
+    if (!status_) return nullptr;
+    if (!values.empty()) std::memcpy(host_.data() + at, values.data(), values.size_bytes());
+    return reinterpret_cast<T*>(pieces_.back().data() + at);
   }
+  void send();
   const Result<void>& status() const { return status_; }
 
  private:
-  std::byte* take(size_t n_bytes);
+  // Where in the last piece.
+  size_t take(size_t n_bytes);
 
   Device& device_;
   std::vector<DeviceMemory> pieces_;  // the last one is taken from
+  std::vector<std::byte> host_;       // what it will hold
   size_t n_taken_ = 0;
+  size_t n_sent_ = 0;
   Result<void> status_{};
 };
 

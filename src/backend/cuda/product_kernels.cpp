@@ -150,33 +150,34 @@ EncodePlan plan_of(Encoding encoding) {
 
 }  // namespace
 
-void run_product(Device& device, DType dtype, const ProductArgs& args, int32_t n_groups) {
+void run_product(Launcher& launcher, DType dtype, const ProductArgs& args, int32_t n_groups) {
   if (args.most_rows <= 0 || args.n_out <= 0 || n_groups <= 0) return;
   const Rows rows = args.most_rows > kMostFewRows ? Rows::kMany : Rows::kFew;
   const ProductPlan plan = plan_of(dtype, rows);
   const auto row_blocks = static_cast<uint32_t>(ceil_div(args.most_rows, plan.block_rows));
   const auto panel_blocks = static_cast<uint32_t>(ceil_div(args.n_out, kernels::kPanelRows * plan.block_panels));
-  device.run(plan.kernel,
-             {.x = rows == Rows::kMany ? row_blocks : panel_blocks,
-              .y = rows == Rows::kMany ? panel_blocks : row_blocks,
-              .z = static_cast<uint32_t>(n_groups),
-              .n_threads = plan.n_threads,
-              .shared_bytes = static_cast<uint32_t>(plan.shared_bytes)},
-             args);
+  launcher.run(plan.kernel,
+               {.x = rows == Rows::kMany ? row_blocks : panel_blocks,
+                .y = rows == Rows::kMany ? panel_blocks : row_blocks,
+                .z = static_cast<uint32_t>(n_groups),
+                .n_threads = plan.n_threads,
+                .shared_bytes = static_cast<uint32_t>(plan.shared_bytes)},
+               args);
 }
 
-void encode_rows(Device& device, Encoding encoding, const EncodeArgs& args) {
+void encode_rows(Launcher& launcher, Encoding encoding, const EncodeArgs& args) {
   if (args.n_rows <= 0) return;
   const auto n_rows = static_cast<uint32_t>(args.n_rows);
   if (encoding == Encoding::kQ8Row) {
     constexpr uint32_t kSharedBytes = 2 * sizeof(uint32_t) * kEncodeRowThreads / 32;
-    device.run(kernel::encode_q8row, {.x = n_rows, .n_threads = kEncodeRowThreads, .shared_bytes = kSharedBytes}, args);
+    launcher.run(kernel::encode_q8row, {.x = n_rows, .n_threads = kEncodeRowThreads, .shared_bytes = kSharedBytes},
+                 args);
     return;
   }
   const EncodePlan plan = plan_of(encoding);
-  device.run(plan.kernel,
-             {.x = n_rows, .y = static_cast<uint32_t>(ceil_div(args.n, plan.of_block)), .n_threads = kEncodeThreads},
-             args);
+  launcher.run(plan.kernel,
+               {.x = n_rows, .y = static_cast<uint32_t>(ceil_div(args.n, plan.of_block)), .n_threads = kEncodeThreads},
+               args);
 }
 
 }  // namespace candor::backend::cuda

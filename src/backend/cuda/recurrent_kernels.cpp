@@ -31,14 +31,14 @@ uint32_t bytes_of(int64_t n_floats) {
 
 }  // namespace
 
-void run_conv(Device& device, const ConvRowsArgs& args) {
+void run_conv(Launcher& launcher, const ConvRowsArgs& args) {
   const Launch launch{.x = blocks_of(args.n, kConvThreads),
                       .y = static_cast<uint32_t>(args.states.n_slices),
                       .n_threads = static_cast<uint32_t>(kConvThreads)};
-  device.run(kernel::conv_rows, launch, args);
+  launcher.run(kernel::conv_rows, launch, args);
 }
 
-void run_delta_rule(Device& device, const DeltaRowsArgs& args) {
+void run_delta_rule(Launcher& launcher, const DeltaRowsArgs& args) {
   const bool is_in_registers = args.k_dim == 64 || args.k_dim == 128;
   const int32_t n_threads =
       is_in_registers ? std::min(in_warps(args.v_dim), kMostThreads) : column_threads(args.v_dim, args.k_dim);
@@ -53,10 +53,10 @@ void run_delta_rule(Device& device, const DeltaRowsArgs& args) {
   const Kernel<DeltaRowsArgs> kernel = args.k_dim == 64    ? kernel::delta_rows_64
                                        : args.k_dim == 128 ? kernel::delta_rows_128
                                                            : kernel::delta_rows;
-  device.run(kernel, launch, args);
+  launcher.run(kernel, launch, args);
 }
 
-void run_ssm_scan(Device& device, const SsmRowsArgs& args) {
+void run_ssm_scan(Launcher& launcher, const SsmRowsArgs& args) {
   const int32_t n_threads = column_threads(args.head_dim, args.state_dim);
   const int64_t batch = int64_t{2} * kSsmBatch * args.state_dim + 2 * kSsmBatch;
   const Launch launch{.x = blocks_of(args.head_dim, n_threads),
@@ -64,7 +64,7 @@ void run_ssm_scan(Device& device, const SsmRowsArgs& args) {
                       .z = static_cast<uint32_t>(args.states.n_slices),
                       .n_threads = static_cast<uint32_t>(n_threads),
                       .shared_bytes = bytes_of(batch + int64_t{args.state_dim} * n_threads)};
-  device.run(kernel::ssm_rows, launch, args);
+  launcher.run(kernel::ssm_rows, launch, args);
 }
 
 }  // namespace candor::backend::cuda

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/device.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/emulation/fiber.h"
 #include "backend/cuda/emulation/mma.h"
 #include "backend/cuda/emulation/shared_shadow.h"

@@ -2,13 +2,13 @@
 // The one list of kernels: a name, which is that of its function, and the struct that it takes. A new kernel is a row
 // here and a function in a .cu file of this folder.
 
-#include "backend/cuda/device.h"
 #include "backend/cuda/kernels/attend_args.h"
 #include "backend/cuda/kernels/limit_args.h"
 #include "backend/cuda/kernels/product_args.h"
 #include "backend/cuda/kernels/recurrent_args.h"
 #include "backend/cuda/kernels/row_args.h"
 #include "backend/cuda/kernels/word_args.h"
+#include "backend/cuda/launch.h"
 
 // X(name, Args)
 // clang-format off
