@@ -15,8 +15,9 @@ constexpr uint32_t kStoreThreads = 128;
 constexpr uint32_t kCombineThreads = 128;
 constexpr int32_t kMostFewQueries = 8;  // of a block
 constexpr int32_t kLeastFewQueries = 2;
-constexpr int32_t kFewQueriesOfSlice = 16;  // more are taken together
-constexpr int32_t kLeastManyQueries = 16;   // of a block where there are few blocks
+constexpr int32_t kFewQueriesOfSlice = 16;    // more are taken together
+constexpr int32_t kLeastManyQueries = 16;     // of a block where there are few blocks
+constexpr int64_t kSystemSharedBytes = 1024;  // that the card takes of each block's
 constexpr size_t kMostPartialBytes = size_t{64} << 20;
 constexpr int32_t kPartialAlignment = 4;  // floats
 
@@ -81,12 +82,12 @@ int64_t place_few(AttendBlocksArgs& args, int32_t n_queries, int32_t group_tiles
 }
 
 // Tiles at a time, so that each warp has a part of their keys if there is room; 0: not even for one tile.
-int32_t few_tiles(const DeviceInfo& device, const AttendRowsArgs& a, int32_t n_queries) {
+int32_t few_tiles(int64_t shared_bytes, const AttendRowsArgs& a, int32_t n_queries) {
   if (a.is_latent) return 0;
   AttendBlocksArgs args{.rows = a};
   int32_t n = attention::kMostGroupTiles;
   while (n > 1 && n * attention::key_stages(a.head_dim) > attention::kMostWarps) n /= 2;
-  while (n > 0 && place_few(args, n_queries, n) > device.max_shared_bytes) n /= 2;
+  while (n > 0 && place_few(args, n_queries, n) > shared_bytes) n /= 2;
   return n;
 }
 
@@ -165,13 +166,17 @@ class SlicesOfKind {
   std::vector<SeqSlice> slices_;
 };
 
-// Blocks of as many queries as there is room for; of fewer while that leaves no processor with two blocks.
+// Blocks of as many queries as there is room for; of fewer while that leaves no processor with two blocks. Where there
+// are many blocks, two share a processor, and one computes while the other waits.
 BlockPlan plan_few(const DeviceInfo& device, const AttendRowsArgs& a, const SlicesOfKind& slices) {
+  const int64_t room = device.max_shared_bytes;
   int32_t n = kMostFewQueries;
-  while (n > kLeastFewQueries && few_tiles(device, a, n) == 0) n /= 2;
-  if (few_tiles(device, a, n) == 0) return {};
+  while (n > kLeastFewQueries && few_tiles(room, a, n) == 0) n /= 2;
+  if (few_tiles(room, a, n) == 0) return {};
   while (n > kLeastFewQueries && slices.n_blocks(blocks_of(a, n / 2, 1)) <= device.n_processors) n /= 2;
-  return blocks_of(a, n, few_tiles(device, a, n));
+  const int32_t for_two = few_tiles(room / 2 - kSystemSharedBytes, a, n);
+  const bool has_two = for_two > 0 && slices.n_blocks(blocks_of(a, n, 1)) >= int64_t{2} * device.n_processors;
+  return blocks_of(a, n, has_two ? for_two : few_tiles(room, a, n));
 }
 BlockPlan plan_many(const DeviceInfo& device, const AttendRowsArgs& a, const SlicesOfKind& slices) {
   AttendBlocksArgs args{.rows = a};

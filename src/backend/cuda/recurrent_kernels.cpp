@@ -9,6 +9,9 @@ namespace {
 
 constexpr int32_t kConvThreads = 128;
 constexpr int32_t kMostThreads = 128;
+constexpr int32_t kDimsOfLongBatches = 256;  // of a key
+constexpr int32_t kLongBatch = 8;            // rows, a multiple of 4
+constexpr int32_t kShortBatch = 4;
 constexpr int32_t kStateFloats = 16 << 10;  // of a block's columns in shared memory, at most
 
 int32_t in_warps(int32_t n) {
@@ -43,7 +46,9 @@ void run_delta_rule(Launcher& launcher, const DeltaRowsArgs& args) {
   const int32_t n_threads =
       is_in_registers ? std::min(in_warps(args.v_dim), kMostThreads) : column_threads(args.v_dim, args.k_dim);
   const int64_t padded = (args.k_dim + 3) / 4 * 4;
-  const int64_t batch = 3 * kDeltaBatch * padded + kDeltaBatch;
+  DeltaRowsArgs batched = args;
+  batched.batch_rows = args.k_dim <= kDimsOfLongBatches ? kLongBatch : kShortBatch;
+  const int64_t batch = batched.batch_rows * (3 * padded + 1);
   const int64_t state = is_in_registers ? 0 : int64_t{args.k_dim} * n_threads;
   const Launch launch{.x = blocks_of(args.v_dim, n_threads),
                       .y = static_cast<uint32_t>(args.n_v_heads),
@@ -53,7 +58,7 @@ void run_delta_rule(Launcher& launcher, const DeltaRowsArgs& args) {
   const Kernel<DeltaRowsArgs> kernel = args.k_dim == 64    ? kernel::delta_rows_64
                                        : args.k_dim == 128 ? kernel::delta_rows_128
                                                            : kernel::delta_rows;
-  launcher.run(kernel, launch, args);
+  launcher.run(kernel, launch, batched);
 }
 
 void run_ssm_scan(Launcher& launcher, const SsmRowsArgs& args) {

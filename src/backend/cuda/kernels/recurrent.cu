@@ -41,7 +41,7 @@ struct SaveCursor {
 };
 
 constexpr int32_t kMostTaps = 8;
-constexpr int32_t kRowsAhead = 4;
+constexpr int32_t kRowsAhead = 8;
 
 // The last inputs of a channel, the newest at the end.
 struct ConvWindow {
@@ -78,18 +78,28 @@ struct ConvWindow {
   }
 };
 
+// Inputs of a channel, of rows from `first` on.
+CANDOR_DEVICE void load_rows(const ConvRowsArgs& a, const float* x, int32_t first, int32_t end,
+                             float (&inputs)[kRowsAhead]) {
+  CANDOR_UNROLL
+  for (int32_t i = 0; i < kRowsAhead; ++i) {
+    inputs[i] = first + i < end ? x[int64_t{first + i} * a.n_channels] : 0.0f;
+  }
+}
+
 CANDOR_DEVICE void convolve(const ConvRowsArgs& a, const StateSlice& slice, int32_t channel) {
   ConvWindow window;
   window.begin(a, state_before(a.states, slice), channel);
   const float bias = a.bias == nullptr ? 0.0f : a.bias[channel - a.first];
   float* x = a.x + channel;
   SaveCursor saves(a.states, slice);
+  float next[kRowsAhead];
+  load_rows(a, x, slice.first_row, end_of(slice), next);
   for (int32_t first = slice.first_row; first < end_of(slice); first += kRowsAhead) {
     float inputs[kRowsAhead];
     CANDOR_UNROLL
-    for (int32_t i = 0; i < kRowsAhead; ++i) {
-      inputs[i] = first + i < end_of(slice) ? x[int64_t{first + i} * a.n_channels] : 0.0f;
-    }
+    for (int32_t i = 0; i < kRowsAhead; ++i) inputs[i] = next[i];
+    load_rows(a, x, first + kRowsAhead, end_of(slice), next);
     CANDOR_UNROLL
     for (int32_t i = 0; i < kRowsAhead; ++i) {
       const int32_t row = first + i;
@@ -157,16 +167,22 @@ struct SharedColumn {
 
 // Of some rows and one head, in shared memory.
 struct DeltaBatch {
-  Shared<float> k;       // [kDeltaBatch, padded], of length 1
+  Shared<float> k;       // [batch_rows, padded], of length 1
   Shared<float> q;       // the same, scaled
   Shared<float> decays;  // the same, for each row of the state
-  Shared<float> shares;  // [kDeltaBatch]
+  Shared<float> shares;  // [batch_rows]
   int32_t padded;        // k_dim, to a multiple of 4
+  size_t n_bytes;        // before the states
 };
 CANDOR_DEVICE DeltaBatch delta_batch(const DeltaRowsArgs& a) {
   const int32_t padded = (a.k_dim + 3) / 4 * 4;
-  const size_t bytes = size_t{4} * kDeltaBatch * static_cast<size_t>(padded);
-  return {shared<float>(0), shared<float>(bytes), shared<float>(2 * bytes), shared<float>(3 * bytes), padded};
+  const size_t bytes = size_t{4} * static_cast<size_t>(a.batch_rows) * static_cast<size_t>(padded);
+  return {shared<float>(0),
+          shared<float>(bytes),
+          shared<float>(2 * bytes),
+          shared<float>(3 * bytes),
+          padded,
+          3 * bytes + size_t{4} * static_cast<size_t>(a.batch_rows)};
 }
 
 // By 16 lanes: dst = x / |x| * scale, of n numbers.
@@ -256,12 +272,12 @@ CANDOR_DEVICE void run_delta(const DeltaRowsArgs& a) {
   const int64_t place = a.heads_at + int64_t{head} * a.k_dim * a.v_dim + column;
   const int64_t width = int64_t{2} * a.n_k_heads * a.k_dim + int64_t{a.n_v_heads} * a.v_dim;
   const int64_t own = int64_t{2} * a.n_k_heads * a.k_dim + int64_t{head} * a.v_dim + column;
-  Column state(shared<float>(size_t{4} * (3 * kDeltaBatch * static_cast<size_t>(batch.padded) + kDeltaBatch)), a.k_dim);
+  Column state(shared<float>(batch.n_bytes), a.k_dim);
   const float* before = state_before(a.states, slice);
   if (has_column) state.load(before == nullptr ? nullptr : before + place, a.v_dim);
   SaveCursor saves(a.states, slice);
-  for (int32_t first = slice.first_row; first < end_of(slice); first += kDeltaBatch) {
-    const int32_t n = end_of(slice) - first < kDeltaBatch ? end_of(slice) - first : kDeltaBatch;
+  for (int32_t first = slice.first_row; first < end_of(slice); first += a.batch_rows) {
+    const int32_t n = end_of(slice) - first < a.batch_rows ? end_of(slice) - first : a.batch_rows;
     sync_block();
     load_batch(a, head, first, n, batch);
     sync_block();

@@ -57,6 +57,7 @@ struct DeltaRowsArgs {
   int32_t n_v_heads = 0;
   int32_t k_dim = 0;  // at most 512, as v_dim
   int32_t v_dim = 0;
+  int32_t batch_rows = 0;  // whose inputs a block brings to shared memory together: set by run_delta_rule
   float q_scale = 0.0f;
   float share_scale = 1.0f;
   bool has_tiled_heads = false;  // value head h reads key head h % n_k_heads, not h / (n_v_heads / n_k_heads)
@@ -81,8 +82,7 @@ struct SsmRowsArgs {
   float most_step = 0.0f;
 };
 
-// Rows whose inputs a block brings to shared memory together.
-inline constexpr int32_t kDeltaBatch = 4;
+// Rows of a state space that a block takes together.
 inline constexpr int32_t kSsmBatch = 4;
 
 }  // namespace candor::backend::cuda
