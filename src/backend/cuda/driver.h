@@ -14,11 +14,24 @@
 namespace candor::backend::cuda {
 
 // The interface's types on a 64-bit machine.
-using DriverStatus = int32_t;     // CUresult: 0 is success
-using DriverOrdinal = int32_t;    // CUdevice
-using DriverAddress = uint64_t;   // CUdeviceptr
-using DriverHandle = void*;       // CUcontext, CUmodule, CUfunction, CUstream, CUevent, CUgraph, CUgraphExec
+using DriverStatus = int32_t;    // CUresult: 0 is success
+using DriverOrdinal = int32_t;   // CUdevice
+using DriverAddress = uint64_t;  // CUdeviceptr
+using DriverHandle = void*;  // CUcontext, CUmodule, CUfunction, CUstream, CUevent, CUgraph, CUgraphNode, CUgraphExec
 using DriverAttribute = int32_t;  // CUdevice_attribute, CUfunction_attribute
+
+// CUDA_KERNEL_NODE_PARAMS_v2.
+struct DriverNodeParams {
+  DriverHandle function = nullptr;
+  uint32_t grid_x = 1, grid_y = 1, grid_z = 1;
+  uint32_t block_x = 1, block_y = 1, block_z = 1;
+  uint32_t shared_bytes = 0;
+  void** values = nullptr;  // a pointer to each argument; the driver copies what they point to
+  void** extra = nullptr;
+  DriverHandle kernel = nullptr;   // where there is no function
+  DriverHandle context = nullptr;  // nullptr: the current one
+};
+static_assert(sizeof(DriverNodeParams) == 72);
 
 // Values of its enumerations that are used.
 namespace driver {
@@ -26,7 +39,6 @@ inline constexpr DriverStatus kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 1
 inline constexpr DriverAttribute kProcessorCount = 16, kMajor = 75, kMinor = 76, kMaxSharedBytes = 97;
 inline constexpr DriverAttribute kDynamicSharedBytes = 8;  // of a function
 inline constexpr uint32_t kStreamNonBlocking = 1, kEventWithoutTime = 2;
-inline constexpr int32_t kCaptureThreadLocal = 1;
 }  // namespace driver
 
 // X(field, symbol, types of the arguments...)
@@ -66,8 +78,10 @@ inline constexpr int32_t kCaptureThreadLocal = 1;
   X(wait_event, cuEventSynchronize, DriverHandle)                                                               \
   X(launch, cuLaunchKernel, DriverHandle, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, \
     DriverHandle, void**, void**)                                                                               \
-  X(begin_capture, cuStreamBeginCapture_v2, DriverHandle, int32_t)                                              \
-  X(end_capture, cuStreamEndCapture, DriverHandle, DriverHandle*)                                               \
+  X(create_graph, cuGraphCreate, DriverHandle*, uint32_t)                                                       \
+  X(add_kernel_node, cuGraphAddKernelNode_v2, DriverHandle*, DriverHandle, const DriverHandle*, size_t,         \
+    const DriverNodeParams*)                                                                                    \
+  X(set_kernel_node, cuGraphExecKernelNodeSetParams_v2, DriverHandle, DriverHandle, const DriverNodeParams*)    \
   X(instantiate_graph, cuGraphInstantiateWithFlags, DriverHandle*, DriverHandle, unsigned long long)            \
   X(launch_graph, cuGraphLaunch, DriverHandle, DriverHandle)                                                    \
   X(destroy_graph_exec, cuGraphExecDestroy, DriverHandle)                                                       \

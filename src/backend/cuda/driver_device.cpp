@@ -6,25 +6,16 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
-#include "backend/cuda/kernels/kernel_list.h"
+#include "backend/cuda/launch_graphs.h"
+#include "backend/cuda/loaded_kernels.h"
 #include "backend/cuda/staging.h"
 
 namespace candor::backend::cuda {
 namespace {
 
 constexpr int32_t kOldestMajor = 8;
-// A kernel has this much shared memory without asking.
-constexpr uint32_t kPlainSharedBytes = 48 * 1024;
-
-constexpr const char* kKernelNames[] = {
-#define CANDOR_CUDA_NAME(name, Args) #name,
-    CANDOR_CUDA_KERNELS(CANDOR_CUDA_NAME)
-#undef CANDOR_CUDA_NAME
-};
 
 DriverAddress address_of(const void* memory) {
   return reinterpret_cast<DriverAddress>(memory);
@@ -32,6 +23,11 @@ DriverAddress address_of(const void* memory) {
 
 std::string gigabytes(uint64_t n_bytes) {
   return fmt::format("{:.2f} GB", static_cast<double>(n_bytes) * 1e-9);
+}
+
+std::string words_of(const char* kernel, const Launch& launch) {
+  return fmt::format("the kernel {} ({} x {} x {} blocks of {} threads, {} bytes shared)", kernel, launch.x, launch.y,
+                     launch.z, launch.n_threads, launch.shared_bytes);
 }
 
 class CurrentContext {
@@ -68,20 +64,17 @@ class DriverDevice final : public Device {
   void clear(void* dst, size_t n_bytes) override;
   void wait() override;
   void launch(const char* kernel, const Launch& launch, const void* args, size_t n_bytes) override;
+  void run_all(const LaunchList& launches) override;
   Result<void> status() const override;
 
  private:
-  struct LoadedKernel {
-    DriverHandle function = nullptr;
-    uint32_t shared_bytes = kPlainSharedBytes;  // that it may use
-  };
-
   Result<void> open_in_context(const KernelImages& kernels);
   Result<void> find_kernels();
   void close();
   Error failure(DriverStatus status, const std::string& what) const {
     return driver_failure(driver_, status, label_ + ": " + what);
   }
+  DriverStatus launch_one(const char* kernel, const Launch& launch, const void* args);
   Error memory_failure(size_t n_bytes) const;
   bool is_failed() const;
   void keep(Error error);
@@ -96,7 +89,8 @@ class DriverDevice final : public Device {
   DriverHandle context_ = nullptr;
   DriverHandle stream_ = nullptr;
   std::vector<DriverHandle> modules_{};
-  std::unordered_map<std::string_view, LoadedKernel> kernels_{};
+  LoadedKernels kernels_{driver_};
+  LaunchGraphs graphs_{driver_, kernels_};
   Staging staging_{driver_};
 
   mutable std::mutex mutex_{};
@@ -132,20 +126,13 @@ Result<void> DriverDevice::open_in_context(const KernelImages& kernels) {
 }
 
 Result<void> DriverDevice::find_kernels() {
-  for (const char* name : kKernelNames) {
-    LoadedKernel kernel;
-    DriverStatus status = driver::kNotFound;
-    for (size_t i = 0; i < modules_.size() && status == driver::kNotFound; ++i) {
-      status = driver_.module_function(&kernel.function, modules_[i], name);
-    }
-    if (status == driver::kNotFound) {
-      return fail(ErrorKind::kInternal,
-                  fmt::format("{}: this program holds no kernel {}: build it again", label_, name));
-    }
-    if (status != 0) return failure(status, fmt::format("the kernel {} does not load", name));
-    kernels_.emplace(name, kernel);
+  const LoadedKernels::Missing missing = kernels_.load(modules_);
+  if (missing.status == driver::kNotFound) {
+    return fail(ErrorKind::kInternal,
+                fmt::format("{}: this program holds no kernel {}: build it again", label_, missing.kernel));
   }
-  return {};
+  if (missing.status == 0) return {};
+  return failure(missing.status, fmt::format("the kernel {} does not load", missing.kernel));
 }
 
 void DriverDevice::close() {
@@ -154,6 +141,7 @@ void DriverDevice::close() {
     const CurrentContext current(driver_, context_);
     if (current.status() == 0) {
       if (stream_ != nullptr) driver_.synchronize(stream_);
+      graphs_.clear();
       staging_.close();
       for (const DriverHandle module : modules_) driver_.unload_module(module);
       if (stream_ != nullptr) driver_.destroy_stream(stream_);
@@ -188,8 +176,9 @@ Result<std::byte*> DriverDevice::allocate(size_t n_bytes) {
   return reinterpret_cast<std::byte*>(memory);
 }
 
-// Also after a failure: the card may have the rest of the memory.
+// Also after a failure: the card may have the rest of the memory. The driver need not wait for kernels that use it.
 void DriverDevice::release(std::byte* memory) {
+  wait();
   const CurrentContext current(driver_, context_);
   if (current.status() == 0) driver_.release(address_of(memory));
 }
@@ -242,25 +231,35 @@ void DriverDevice::wait() {
 
 void DriverDevice::launch(const char* kernel, const Launch& launch, const void* args, size_t n_bytes) {
   static_cast<void>(n_bytes);  // the driver knows it from the kernel
-  const auto found = kernels_.find(kernel);
-  CANDOR_CHECK(found != kernels_.end());
-  LoadedKernel& loaded = found->second;
   if (is_failed()) return;
   const CurrentContext current(driver_, context_);
   DriverStatus status = current.status();
-  if (status == 0 && launch.shared_bytes > loaded.shared_bytes) {
-    status = driver_.set_function_attribute(loaded.function, driver::kDynamicSharedBytes,
-                                            static_cast<int32_t>(launch.shared_bytes));
-    if (status == 0) loaded.shared_bytes = launch.shared_bytes;
-  }
+  if (status == 0) status = launch_one(kernel, launch, args);
+  if (status != 0) keep(failure(status, words_of(kernel, launch)));
+}
+
+DriverStatus DriverDevice::launch_one(const char* kernel, const Launch& launch, const void* args) {
+  DriverHandle function = nullptr;
+  if (const DriverStatus status = kernels_.prepare(kernel, launch, &function); status != 0) return status;
   void* values[] = {const_cast<void*>(args)};
-  if (status == 0) {
-    status = driver_.launch(loaded.function, launch.x, launch.y, launch.z, launch.n_threads, 1, 1, launch.shared_bytes,
-                            stream_, values, nullptr);
+  return driver_.launch(function, launch.x, launch.y, launch.z, launch.n_threads, 1, 1, launch.shared_bytes, stream_,
+                        values, nullptr);
+}
+
+void DriverDevice::run_all(const LaunchList& launches) {
+  if (is_failed()) return;
+  const CurrentContext current(driver_, context_);
+  LaunchGraphs::Outcome outcome{.status = current.status()};
+  if (outcome.status == 0) outcome = graphs_.run(launches, stream_);
+  if (outcome.is_launched) return;
+  for (const LaunchList::Entry& entry : launches.entries()) {
+    if (outcome.status != 0) break;
+    outcome = {.status = launch_one(entry.kernel, entry.launch, launches.args(entry)), .entry = &entry};
   }
-  if (status == 0) return;
-  keep(failure(status, fmt::format("the kernel {} ({} x {} x {} blocks of {} threads, {} bytes shared)", kernel,
-                                   launch.x, launch.y, launch.z, launch.n_threads, launch.shared_bytes)));
+  if (outcome.status == 0) return;
+  keep(failure(outcome.status, outcome.entry != nullptr
+                                   ? words_of(outcome.entry->kernel, outcome.entry->launch)
+                                   : fmt::format("a graph of {} kernels", launches.entries().size())));
 }
 
 Result<void> DriverDevice::status() const {

@@ -1,6 +1,6 @@
 #pragma once
-// A driver of NVIDIA's for tests: memory is the host's, copies happen at once, kernels are counted and not run. It
-// counts calls by their symbol, and fails a call when it is told to. One at a time; one thread.
+// A driver of NVIDIA's for tests: memory is the host's, copies happen at once, kernels are noted and not run. It counts
+// calls by their symbol, and fails a call when it is told to. One at a time; one thread. Graphs: graph_test_support.h.
 
 #include <cstring>
 #include <map>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend/cuda/driver.h"
+#include "backend/cuda/kernels/kernel_list.h"
 
 namespace candor::backend::cuda {
 
@@ -24,7 +25,7 @@ class FakeDriver {
   struct Launched {
     std::string kernel{};
     uint32_t x = 0, n_threads = 0, shared_bytes = 0;
-    const void* args = nullptr;
+    float scale = 0.0f;  // of add_scaled
   };
 
   FakeDriver() { current_ = this; }
@@ -116,18 +117,25 @@ inline DriverStatus find(void** function, const char* name) {
   return 0;
 }
 
+inline FakeDriver::Launched launch_of(void* function, uint32_t x, uint32_t n_threads, uint32_t shared_bytes,
+                                      void** values) {
+  FakeDriver::Launched launched{static_cast<const char*>(function), x, n_threads, shared_bytes};
+  if (launched.kernel == kernel::add_scaled.name) launched.scale = static_cast<AddScaledArgs*>(values[0])->scale;
+  return launched;
+}
+
 inline DriverStatus note_launch(void* function, uint32_t x, uint32_t n_threads, uint32_t shared_bytes, void** values) {
-  FakeDriver::current().launched.push_back({static_cast<const char*>(function), x, n_threads, shared_bytes, values[0]});
+  FakeDriver::current().launched.push_back(launch_of(function, x, n_threads, shared_bytes, values));
   return 0;
 }
 
 }  // namespace fake
 
 // A call that fails if it is told to, and does `body` otherwise.
-#define CANDOR_FAKE_CALL(field, symbol, needs, parameters, body)                             \
-  functions.field = [] parameters -> DriverStatus {                                          \
-    if (const DriverStatus status = FakeDriver::enter(#symbol, Needs::needs)) return status; \
-    body;                                                                                    \
+#define CANDOR_FAKE_CALL(field, symbol, needs, parameters, body)                                         \
+  functions.field = [] parameters -> DriverStatus {                                                      \
+    if (const DriverStatus status = FakeDriver::enter(#symbol, FakeDriver::Needs::needs)) return status; \
+    body;                                                                                                \
   };
 
 inline DriverFunctions FakeDriver::functions() const {
@@ -187,6 +195,5 @@ inline DriverFunctions FakeDriver::functions() const {
                    return fake::note_launch(f, x, t, s, v))
   return functions;
 }
-#undef CANDOR_FAKE_CALL
 
 }  // namespace candor::backend::cuda

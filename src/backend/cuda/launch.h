@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "platform/padding.h"
+
 namespace candor::backend::cuda {
 
 // Blocks of threads, and what each has.
@@ -33,7 +35,9 @@ class Launcher {
   template <class Args>
   void run(Kernel<Args> kernel, const Launch& launch_of, const Args& args) {
     static_assert(alignof(Args) <= kArgsAlignment);
-    launch(kernel.name, launch_of, &args, sizeof(Args));
+    Args bytes = args;
+    platform::clear_padding(bytes);  // what is like the last time is not sent again
+    launch(kernel.name, launch_of, &bytes, sizeof(Args));
   }
 };
 
