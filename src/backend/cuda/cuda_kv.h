@@ -24,7 +24,7 @@ class CudaKv final : public KvStore {
   int32_t n_blocks() const override { return n_blocks_; }
   int32_t n_states() const override { return n_states_; }
   size_t n_bytes() const override { return memory_.size() + states_.size(); }
-  // Copies whole pages: tokens past n_tokens are overwritten before anything reads them.
+  // Between steps. Copies whole pages: tokens past n_tokens are overwritten before anything reads them.
   void copy_block(BlockId src, BlockId dst, int32_t n_tokens) override;
 
   // block_table: of the device, [n_seqs, max_blocks].

@@ -120,7 +120,7 @@ void CudaOps::compute(const op::Embed& call) {
     weight->decode_row(batch_.token_of(i, call.vector_token), row);
     if (call.scale != 1.0f) table_.scale(row, call.scale, n_cols, row);
   });
-  run_launches();
+  if (!launches_.is_empty()) run_launches();
   device_.copy_in(arena_.data(call.dst), rows, static_cast<size_t>(n_elements(call.dst)) * sizeof(float));
 }
 
