@@ -60,17 +60,19 @@ CANDOR_ELEMENTARY F32 with_sign(F32 x, F32 sign) {
   return bits_to_f32(or_i(f32_to_bits(x), bit));
 }
 
-// tanh, at most 3 ulp: x + x^3 P(x^2) below 0.625, 1 - 2 / (1 + e^2x) from there. P is a Chebyshev fit.
+// tanh, at most 3 ulp: x + x^3 P(x^2) below 0.625, 1 - 2 / (1 + e^2x) from there. P is a Chebyshev fit; what it takes
+// is capped, so that it stays finite where nobody takes it.
 CANDOR_ELEMENTARY F32 tanh16(F32 x) {
   constexpr float kBorder = 0.625f;
   const F32 a = max(x, negate(x));
-  const F32 s = mul(a, a);
+  const F32 low = min(a, splat(kBorder));
+  const F32 s = mul(low, low);
   F32 p = fma(splat(0.00206485f), s, splat(-0.00811871f));
   p = fma(p, s, splat(0.02169165f));
   p = fma(p, s, splat(-0.05394857f));
   p = fma(p, s, splat(0.13333253f));
   p = fma(p, s, splat(-0.33333333f));
-  const F32 near = fma(mul(p, s), a, a);
+  const F32 near = fma(mul(p, s), low, low);
   const F32 far = sub(splat(1.0f), div(splat(2.0f), add(splat(1.0f), exp16(add(a, a)))));
   return with_sign(add(where_less(near, a, kBorder), zero_if_less(far, a, splat(kBorder))), x);
 }
@@ -96,19 +98,20 @@ CANDOR_CONSTANT kErfcTail[kErfcTerms] = {1.131657255e-04f, -1.129495141e+00f, -6
                                          2.954834033e-06f, -7.080975572e-08f};
 
 // x Phi(x), relative error at most 2e-5. With z = |x| / sqrt(2): erf(z) = z P(z^2) below 0.9, and erfc(z) = e^Q(z) from
-// there; P and Q are Chebyshev fits. z is capped at 6.5, where erfc is 4e-20.
+// there; P and Q are Chebyshev fits. z is capped at 6.5, where erfc is 4e-20, and at 0.9 for P.
 CANDOR_ELEMENTARY F32 gelu_erf16(F32 x) {
   constexpr float kBorder = 0.9f;
   const F32 a = max(x, negate(x));
   const F32 z = mul(a, splat(0.70710678f));
-  const F32 s = mul(z, z);
+  const F32 low = min(z, splat(kBorder));
+  const F32 s = mul(low, low);
   F32 p = fma(splat(8.20980e-05f), s, splat(-8.10444194e-04f));
   p = fma(p, s, splat(5.19764256e-03f));
   p = fma(p, s, splat(-2.68580320e-02f));
   p = fma(p, s, splat(1.12836710e-01f));
   p = fma(p, s, splat(-3.76126322e-01f));
   p = fma(p, s, splat(1.12837917f));
-  const F32 half_erf = mul(mul(p, z), splat(0.5f));
+  const F32 half_erf = mul(mul(p, low), splat(0.5f));
   const F32 capped = min(z, splat(6.5f));
   F32 q = splat(kErfcTail[kErfcTerms - 1]);
   for (int i = kErfcTerms - 2; i >= 0; --i) q = fma(q, capped, splat(kErfcTail[i]));
