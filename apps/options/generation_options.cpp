@@ -135,7 +135,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
 
 void add_device(CLI::App& command, std::string& device) {
   add_choice(command, "--device,--backend", device, {"auto", "cpu", "cuda", "reference"},
-             "what computes: auto takes a GPU where the model fits it; reference: slow f32, the truth");
+             "what computes: auto takes a GPU where there is one; reference: slow f32, the truth");
 }
 
 void add_gpu_parts(CLI::App& command, GenerationOptions& o) {

@@ -244,7 +244,7 @@ TEST(show_command, agrees_with_fit_about_keys_and_values) {
 
 TEST(help, tells_defaults) {
   const std::string help = run_candor({"run", "--help-all"}).out;
-  for (const char* words : {"[0.7]", "[1.75]", "[cpu]", "[stop]", "[chat]"})
+  for (const char* words : {"[0.7]", "[1.75]", "[auto]", "[stop]", "[chat]"})
     EXPECT_NE(help.find(words), std::string::npos) << words << " not in:\n" << help;
 }
 
