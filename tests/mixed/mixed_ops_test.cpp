@@ -36,9 +36,28 @@ TEST(mixed_ops, a_product_whose_terms_are_on_both_sides_may_overwrite_its_input)
   for (Bench* bench : {&one, &two}) {
     const Weights weights = upload_all(*bench, true);
     const Activation src{0, kRows, kCols};
-    bench->run(op::Linear{std::array{LinearTerm{weights.square[0], nullptr, {1, kRows, kCols}},
-                                     LinearTerm{weights.square[1], nullptr, src}},
-                          src});
+    const LinearTerm over{weights.square[0], nullptr, src};
+    const LinearTerm other{weights.square[1], nullptr, {1, kRows, kCols}};
+    bench->run(op::Linear{std::array{over, other}, src});
+    bench->backend().end_step();
+  }
+  expect_same_slots(one, two, "at the end");
+}
+
+// Both sides have the logits when they are scaled on one.
+TEST(mixed_ops, logits_are_read_as_they_were_collected) {
+  Bench two(make_two_sides(in_turn()));
+  Bench one(make_fast_cpu());
+  for (Bench* bench : {&one, &two}) {
+    const Weights weights = upload_all(*bench, true);
+    const Activation logits{0, kRows, kCols};
+    const auto read_on = [&](size_t side, int32_t dst) {
+      bench->run(op::Linear{std::array{LinearTerm{weights.square[side], nullptr, {dst, kRows, kCols}}}, logits});
+    };
+    read_on(0, 1);
+    read_on(1, 2);
+    bench->run(op::Collect{logits, {.scale = 0.5f}});
+    read_on(0, 3);
     bench->backend().end_step();
   }
   expect_same_slots(one, two, "at the end");
