@@ -6,7 +6,7 @@
 //
 // A Source is the weights of a slice and four outputs: load(panel, slice, n_k), even(p, o) and odd(p, o) of pair p < 16
 // of k and output o < 4, and add_slices(), which adds the terms of a turn for one output; kScaleBytes: from the scale
-// of an output to that of the next.
+// of an output to that of the next; kIsWhole: n_k is 32.
 
 #include "backend/cuda/kernels/float_codes.h"
 #include "backend/cuda/kernels/product_launch.h"
@@ -154,7 +154,7 @@ CANDOR_DEVICE void multiply_slices(const ProductArgs& args) {
         SliceChains chains;
         const SliceRows rows(place, first, slice);
         if (n_k >= kSliceDepth) run_chains(weights, rows, kSliceDepth, chains);
-        if (n_k < kSliceDepth) run_chains(weights, rows, n_k, chains);
+        if (!Source::kIsWhole && n_k < kSliceDepth) run_chains(weights, rows, n_k, chains);
         adder.sums.leave(turn, of_turn, chains);
       }
       sync_block();

@@ -10,6 +10,7 @@ namespace {
 // Pairs of bf16.
 struct Bf16Slice {
   static constexpr int32_t kScaleBytes = 0;
+  static constexpr bool kIsWhole = false;
 
   Uint4 pairs[kPairsOfSlice];  // of four outputs
 
@@ -47,6 +48,7 @@ CANDOR_DEVICE float add_parts(const uint8_t* scales, int32_t begin, const SliceT
 struct Fp8Slice {
   using Block = quant::BlockFP8;
   static constexpr int32_t kScaleBytes = sizeof(float);
+  static constexpr bool kIsWhole = true;
 
   Uint2 pairs[kPairsOfSlice];  // of two outputs and of two more
 
@@ -57,9 +59,9 @@ struct Fp8Slice {
     CANDOR_UNROLL
     for (int p = 0; p < kPairsOfSlice; ++p) pairs[p] = load8(at + 32 * p);
   }
-  CANDOR_DEVICE uint32_t pair(int p, int o) const { return (o < 2 ? pairs[p].x : pairs[p].y) >> (16 * (o % 2)); }
-  CANDOR_DEVICE float even(int p, int o) const { return e4m3_of(pair(p, o)); }
-  CANDOR_DEVICE float odd(int p, int o) const { return e4m3_of(pair(p, o) >> 8); }
+  CANDOR_DEVICE uint32_t pair(int p, int o) const { return e4m3_pair(o < 2 ? pairs[p].x : pairs[p].y, o); }
+  CANDOR_DEVICE float even(int p, int o) const { return half_at(pair(p, o), 0); }
+  CANDOR_DEVICE float odd(int p, int o) const { return half_at(pair(p, o), 1); }
 
   static CANDOR_DEVICE float add_slices(const uint8_t* scales, int32_t begin, const SliceTerms& terms, float sum) {
     return add_parts<Block>(scales, begin, terms, sum);
@@ -69,6 +71,7 @@ struct Fp8Slice {
 struct Fp4Slice {
   using Block = quant::BlockFP4;
   static constexpr int32_t kScaleBytes = sizeof(float);
+  static constexpr bool kIsWhole = true;
   static constexpr int kGroups = kSliceDepth / Block::kGroup;
   uint32_t pairs[kPairsOfSlice];  // a byte of each of four outputs
   uint32_t scales[kGroups];       // likewise
@@ -87,9 +90,9 @@ struct Fp4Slice {
       pairs[p] = load4(unit + kFormat.codes_at + kPanelRows * (kPairsOfSlice * part + p));
     }
   }
-  CANDOR_DEVICE float scale(int p, int o) const { return e2m1_scale_of(scales[2 * p / Block::kGroup] >> (8 * o)); }
-  CANDOR_DEVICE float even(int p, int o) const { return mul_rn(e2m1_of(pairs[p] >> (8 * o)), scale(p, o)); }
-  CANDOR_DEVICE float odd(int p, int o) const { return mul_rn(e2m1_of(pairs[p] >> (8 * o + 4)), scale(p, o)); }
+  CANDOR_DEVICE float scale(int p, int o) const { return e4m3_at(scales[2 * p / Block::kGroup], o); }
+  CANDOR_DEVICE float even(int p, int o) const { return mul_rn(half_at(e2m1_pair(pairs[p], o), 0), scale(p, o)); }
+  CANDOR_DEVICE float odd(int p, int o) const { return mul_rn(half_at(e2m1_pair(pairs[p], o), 1), scale(p, o)); }
 
   static CANDOR_DEVICE float add_slices(const uint8_t* scales, int32_t begin, const SliceTerms& terms, float sum) {
     return add_parts<Block>(scales, begin, terms, sum);

@@ -101,9 +101,9 @@ struct Fp8Slice : FloatBlockSlice<quant::BlockFP8> {
     const Uint2 codes = load8(at + 32 * p);
     CANDOR_UNROLL
     for (int o = 0; o < 4; ++o) {
-      const uint32_t two = (o < 2 ? codes.x : codes.y) >> (16 * (o % 2));
-      even[o] = e4m3_of(two);
-      odd[o] = e4m3_of(two >> 8);
+      const uint32_t two = e4m3_pair(o < 2 ? codes.x : codes.y, o);
+      even[o] = half_at(two, 0);
+      odd[o] = half_at(two, 1);
     }
   }
 };
@@ -117,9 +117,10 @@ struct Fp4Slice : FloatBlockSlice<quant::BlockFP4> {
     const uint32_t scales = load4(at + kCodeBytes + kPanelRows * (2 * p / quant::BlockFP4::kGroup));
     CANDOR_UNROLL
     for (int o = 0; o < 4; ++o) {
-      const float scale = e2m1_scale_of(scales >> (8 * o));
-      even[o] = mul_rn(e2m1_of(codes >> (8 * o)), scale);
-      odd[o] = mul_rn(e2m1_of(codes >> (8 * o + 4)), scale);
+      const float scale = e4m3_at(scales, o);
+      const uint32_t two = e2m1_pair(codes, o);
+      even[o] = mul_rn(half_at(two, 0), scale);
+      odd[o] = mul_rn(half_at(two, 1), scale);
     }
   }
 };
