@@ -326,31 +326,33 @@ CANDOR_DEVICE void attend_few(const AttendBlocksArgs& args) {
 
 }  // namespace attention
 
-CANDOR_KERNEL(attend_few2_bf16, AttendBlocksArgs) {
+constexpr int32_t kFewThreads = 32 * attention::kMostWarps;
+
+CANDOR_BOUNDED_KERNEL(attend_few2_bf16, AttendBlocksArgs, kFewThreads, 2) {
   attention::attend_few<attention::Bf16Pages, 2>(args);
 }
-CANDOR_KERNEL(attend_few2_f32, AttendBlocksArgs) {
+CANDOR_BOUNDED_KERNEL(attend_few2_f32, AttendBlocksArgs, kFewThreads, 2) {
   attention::attend_few<attention::F32Pages, 2>(args);
 }
-CANDOR_KERNEL(attend_few2_q8, AttendBlocksArgs) {
+CANDOR_BOUNDED_KERNEL(attend_few2_q8, AttendBlocksArgs, kFewThreads, 2) {
   attention::attend_few<attention::Q8Pages, 2>(args);
 }
-CANDOR_KERNEL(attend_few4_bf16, AttendBlocksArgs) {
+CANDOR_BOUNDED_KERNEL(attend_few4_bf16, AttendBlocksArgs, kFewThreads, 2) {
   attention::attend_few<attention::Bf16Pages, 4>(args);
 }
-CANDOR_KERNEL(attend_few4_f32, AttendBlocksArgs) {
+CANDOR_BOUNDED_KERNEL(attend_few4_f32, AttendBlocksArgs, kFewThreads, 2) {
   attention::attend_few<attention::F32Pages, 4>(args);
 }
-CANDOR_KERNEL(attend_few4_q8, AttendBlocksArgs) {
+CANDOR_BOUNDED_KERNEL(attend_few4_q8, AttendBlocksArgs, kFewThreads, 2) {
   attention::attend_few<attention::Q8Pages, 4>(args);
 }
-CANDOR_KERNEL(attend_few8_bf16, AttendBlocksArgs) {
+CANDOR_BOUNDED_KERNEL(attend_few8_bf16, AttendBlocksArgs, kFewThreads, 2) {
   attention::attend_few<attention::Bf16Pages, 8>(args);
 }
-CANDOR_KERNEL(attend_few8_f32, AttendBlocksArgs) {
+CANDOR_BOUNDED_KERNEL(attend_few8_f32, AttendBlocksArgs, kFewThreads, 2) {
   attention::attend_few<attention::F32Pages, 8>(args);
 }
-CANDOR_KERNEL(attend_few8_q8, AttendBlocksArgs) {
+CANDOR_BOUNDED_KERNEL(attend_few8_q8, AttendBlocksArgs, kFewThreads, 2) {
   attention::attend_few<attention::Q8Pages, 8>(args);
 }
 

@@ -360,13 +360,13 @@ CANDOR_DEVICE void attend_tiles(const AttendBlocksArgs& args) {
 
 }  // namespace attention
 
-CANDOR_KERNEL(attend_tiles_bf16, AttendBlocksArgs) {
+CANDOR_BOUNDED_KERNEL(attend_tiles_bf16, AttendBlocksArgs, 32 * attention::kMostWarps, 1) {
   attention::attend_tiles<attention::Bf16Pages>(args);
 }
-CANDOR_KERNEL(attend_tiles_f32, AttendBlocksArgs) {
+CANDOR_BOUNDED_KERNEL(attend_tiles_f32, AttendBlocksArgs, 32 * attention::kMostWarps, 1) {
   attention::attend_tiles<attention::F32Pages>(args);
 }
-CANDOR_KERNEL(attend_tiles_q8, AttendBlocksArgs) {
+CANDOR_BOUNDED_KERNEL(attend_tiles_q8, AttendBlocksArgs, 32 * attention::kMostWarps, 1) {
   attention::attend_tiles<attention::Q8Pages>(args);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 // The words of kernels (language.h) on a GPU. Compiled by nvcc alone, with -fmad=false and -ftz=true: every float
-// operation below is one IEEE operation. Sources: NVIDIA's PTX manual (mma.m16n8k32, cp.async, dp4a) and CUDA C++
-// programming guide.
+// operation below is one IEEE operation. Sources: NVIDIA's PTX manual (mma.m16n8k32, cp.async, dp4a), CUDA C++ guide.
 
 #include <cstddef>
 #include <cstdint>
