@@ -8,6 +8,7 @@
 
 #include "backend/cuda/kernels/attend_args.h"
 #include "backend/cuda/kernels/attend_block.h"
+#include "backend/cuda/kernels/attend_codes.h"
 #include "backend/cuda/kernels/attend_pages.h"
 #include "backend/cuda/kernels/attend_rules.h"
 #include "backend/cuda/kernels/attend_sizes.h"
@@ -87,9 +88,9 @@ struct FewBlock {
   CANDOR_DEVICE void ask_values(int32_t first) const {
     const TokenRange pages = block.pages_of(first, n_tiles);
     for (int32_t page = pages.begin; page < pages.end; ++page) {
-      const std::byte* from = values.at(page);
       for (int32_t chunk = 0; chunk < n_chunks; ++chunk) {
-        stage_values<Pages>(head_dim(), value_stage((page - first * kTilePages) * n_chunks + chunk), from, chunk);
+        const Stage to = value_stage((page - first * kTilePages) * n_chunks + chunk);
+        stage_values<Pages>(head_dim(), to, values, {page, 1, chunk});
       }
     }
     commit_async();

@@ -56,6 +56,20 @@ struct PairSums {
       for (int j = 0; j < 4; ++j) totals[r][j] = add_rn(totals[r][j], add_rn(even[r][j], odd[r][j]));
     }
   }
+  // Of two pages, of which lanes 16 to 31 have the second's: to those of query r in lanes 0 to 15, where bit 4 * r
+  // (4 * r + 1) of the mask is set.
+  CANDOR_DEVICE void add_halves_to(float (&totals)[n][4], uint32_t mask) const {
+    CANDOR_UNROLL
+    for (int r = 0; r < n; ++r) {
+      CANDOR_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        const float own = add_rn(even[r][j], odd[r][j]);
+        const float other = shuffle_xor(own, 16);
+        if ((mask >> (4 * r) & 1) != 0) totals[r][j] = add_rn(totals[r][j], own);
+        if ((mask >> (4 * r + 1) & 1) != 0) totals[r][j] = add_rn(totals[r][j], other);
+      }
+    }
+  }
 };
 
 // Where n queries' weights stand: those of pair i from at + i * stride on, in floats.

@@ -7,6 +7,7 @@
 
 #include "backend/cuda/kernels/attend_args.h"
 #include "backend/cuda/kernels/attend_block.h"
+#include "backend/cuda/kernels/attend_codes.h"
 #include "backend/cuda/kernels/attend_pages.h"
 #include "backend/cuda/kernels/attend_rules.h"
 #include "backend/cuda/kernels/attend_sizes.h"
@@ -28,6 +29,7 @@ struct StageCursor {
   int32_t tile;
   int32_t chunk = -1;  // -1: keys
   int32_t i = 0;       // stage of keys, or page
+  int32_t n_pages;     // of a stage of values
   TokenRange pages;
 
   CANDOR_DEVICE StageCursor(const AttendRowsArgs& a, const AttendBlock& b)
@@ -35,6 +37,7 @@ struct StageCursor {
         n_keys(key_stages(a.head_dim)),
         n_chunks(value_chunks(a.value_dim)),
         tile(b.tiles.begin),
+        n_pages(a.is_latent || padded_dim(a.head_dim) > kChunkDims / 2 ? 1 : 2),
         pages(b.pages_of(tile, 1)) {}
 
   CANDOR_DEVICE bool is_behind_last() const { return tile >= block.tiles.end; }
@@ -42,12 +45,12 @@ struct StageCursor {
   CANDOR_DEVICE bool begins_tile() const { return chunk < 0 && i == 0; }
   CANDOR_DEVICE bool ends_keys() const { return chunk < 0 && i + 1 == n_keys; }
   CANDOR_DEVICE bool begins_chunk() const { return chunk >= 0 && i == pages.begin; }
-  CANDOR_DEVICE bool ends_chunk() const { return chunk >= 0 && i + 1 == pages.end; }
+  CANDOR_DEVICE bool ends_chunk() const { return chunk >= 0 && i + n_pages >= pages.end; }
   CANDOR_DEVICE bool ends_tile() const { return ends_chunk() && chunk + 1 == n_chunks; }
 
   CANDOR_DEVICE void advance() {
     const bool is_end = ends_keys() || ends_chunk();
-    ++i;
+    i += is_key() ? 1 : n_pages;
     if (!is_end) return;
     i = pages.begin;
     if (++chunk < n_chunks) return;
@@ -136,9 +139,9 @@ class StageRing {
     if (asked_.is_key()) {
       stage_keys<Pages>(args_.head_dim, {to, i * kStageDims, 1}, keys_, asked_.tile * kTilePages);
     } else if (args_.is_latent) {
-      stage_latent<Pages>(args_.head_dim, to, values_.at(i), asked_.chunk, args_.value_dim);
+      stage_latent<Pages>(args_.head_dim, to, values_, {i, 1, asked_.chunk}, args_.value_dim);
     } else {
-      stage_values<Pages>(args_.head_dim, to, values_.at(i), asked_.chunk);
+      stage_values<Pages>(args_.head_dim, to, values_, {i, asked_.n_pages, asked_.chunk});
     }
   }
 
@@ -285,15 +288,22 @@ CANDOR_DEVICE uint32_t seen_pages(const WarpState& s, int32_t tile) {
   return ballot(!query.seen.is_empty() && covered(query.seen, kPageTokens).holds(page));
 }
 
-// What a stage is multiplied with.
+// The same bits from the cursor's page on, without the next tile's.
+CANDOR_DEVICE uint32_t seen_pair(uint32_t seen, const StageCursor& at) {
+  const int32_t of_tile = at.i - at.tile * kTilePages;
+  return seen >> of_tile & (of_tile + 1 < kTilePages ? 0x33333333u : 0x11111111u);
+}
+
+// What a stage is multiplied with; both kinds from the beginning of the block's memory, so that no address is chosen.
 CANDOR_DEVICE PairWeights weights_of(const AttendBlocksArgs& args, const WarpState& s, const StageCursor& at) {
-  if (at.is_key()) {
-    const auto stride = static_cast<uint32_t>(query_stride(args.n_queries));
-    const uint32_t begin = static_cast<uint32_t>(at.i) * (kStageDims / 2) * stride + 2 * s.first;
-    return {shared<float>(static_cast<size_t>(args.queries_at)), begin, stride};
-  }
-  const auto page = static_cast<uint32_t>(at.i - at.tile * kTilePages);
-  return {s.weights, s.weights_at() + page * (kPageTokens / 2) * kWeightStride, kWeightStride};
+  const int32_t of_tile = at.i - at.tile * kTilePages;
+  const bool is_second = at.n_pages == 2 && lane() >= 16 && of_tile + 1 < kTilePages;
+  const auto page = static_cast<uint32_t>(is_second ? of_tile + 1 : of_tile);
+  const auto stride = at.is_key() ? static_cast<uint32_t>(query_stride(args.n_queries)) : kWeightStride;
+  const auto first = static_cast<uint32_t>(at.is_key() ? args.queries_at : args.weights_at) / 4;
+  const uint32_t begin = at.is_key() ? static_cast<uint32_t>(at.i) * (kStageDims / 2) * stride + 2 * s.first
+                                     : s.weights_at() + page * (kPageTokens / 2) * stride;
+  return {shared<float>(0), first + begin, stride};
 }
 
 template <class Rows>
@@ -302,8 +312,9 @@ CANDOR_DEVICE void multiply_stage(const AttendRowsArgs& a, const Stage& stage, c
   if (a.is_latent && !at.is_key()) return multiply_latent<Rows>(stage, w, sums);
   const int32_t dp = padded_dim(a.head_dim);
   const int32_t left = at.is_key() ? dp - at.i * kStageDims : kPageTokens;
-  const int32_t n_pieces = at.is_key() ? kPieces : dp / 16 - at.chunk * kPieces;
-  const uint32_t piece = static_cast<int32_t>(lane() / 4) < n_pieces ? lane() / 4 : 0;
+  const auto own = static_cast<int32_t>(lane() / 4);
+  const bool is_filled = at.is_key() || ValuePages{at.i, at.n_pages, at.chunk}.group_of(own, a.head_dim) >= 0;
+  const uint32_t piece = is_filled ? lane() / 4 : 0;
   multiply_rows<Rows, true>(stage, piece, w, static_cast<uint32_t>(left < kStageDims ? left : kStageDims) / 2, sums);
 }
 
@@ -347,7 +358,11 @@ CANDOR_DEVICE void attend_tiles(const AttendBlocksArgs& args) {
     if (at.begins_chunk()) s.load_outputs(static_cast<uint32_t>(at.chunk), x);
     PairSums<kWarpQueries> sums;
     multiply_stage<Rows>(args.rows, stage, at, weights_of(args, s, at), sums);
-    sums.add_to(x, at.is_key() ? ~0u : seen >> (at.i - at.tile * kTilePages));
+    if (at.is_key() || at.n_pages == 1) {
+      sums.add_to(x, at.is_key() ? ~0u : seen >> (at.i - at.tile * kTilePages));
+    } else {
+      sums.add_halves_to(x, seen_pair(seen, at));
+    }
     if (at.ends_keys()) {
       weigh_tile<Rows>(s, at.tile, x);
       seen = seen_pages(s, at.tile);

@@ -206,7 +206,8 @@ CANDOR_DEVICE void load_batch(const DeltaRowsArgs& a, int32_t head, int32_t firs
   for (int32_t i = warp(); i < n; i += n_warps()) {
     const bool is_key = lane() >= 16;
     const float* x = a.qkv + (first + i) * width + (is_key ? a.n_k_heads * a.k_dim : 0) + key_head * a.k_dim;
-    normalise(x, a.k_dim, is_key ? 1.0f : a.q_scale, is_key ? batch.k : batch.q, i * batch.padded);
+    const int32_t at = (i + (is_key ? 0 : a.batch_rows)) * batch.padded;  // q stands behind k
+    normalise(x, a.k_dim, is_key ? 1.0f : a.q_scale, batch.k, at);
   }
   for (int32_t i = thread(); i < n * a.k_dim; i += n_threads()) {
     const int64_t row = first + i / a.k_dim;
