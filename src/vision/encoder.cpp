@@ -15,6 +15,7 @@
 #include "vision/families/common.h"
 #include "vision/grid_tables.h"
 #include "vision/row_grids.h"
+#include "vision/tile_order.h"
 
 namespace candor::vision {
 namespace {
@@ -58,27 +59,6 @@ backend::ArenaLayout arena_of(const VisionSpec& spec, int32_t n_rows) {
     all.max_positions = std::max(all.max_positions, own.max_positions);
   }
   return spec.resampler.n_rows == 0 ? all : Resampler::with_arena(spec.resampler, n_rows, std::move(all));
-}
-
-// Patches of a tile in the order in which a step has them, window by window, and where windows begin and end.
-struct TileOrder {
-  std::vector<int32_t> patches;
-  std::vector<int32_t> borders;  // from 0 to the number of patches
-};
-
-TileOrder order_of(const image::Tile& tile, int32_t side) {
-  const int32_t step = side == 0 ? std::max(tile.rows, tile.cols) : side;
-  TileOrder order;
-  order.borders.push_back(0);
-  for (int32_t y = 0; y < tile.rows; y += step) {
-    for (int32_t x = 0; x < tile.cols; x += step) {
-      for (int32_t r = y; r < std::min(y + step, tile.rows); ++r) {
-        for (int32_t c = x; c < std::min(x + step, tile.cols); ++c) order.patches.push_back(r * tile.cols + c);
-      }
-      order.borders.push_back(static_cast<int32_t>(order.patches.size()));
-    }
-  }
-  return order;
 }
 
 // Rows of a step that see their own part alone: each a sequence with blocks of its own.
@@ -271,7 +251,8 @@ Result<void> Encoder::make_room(int32_t n_patches, int32_t n_blocks) {
 
 size_t Encoder::n_bytes() const {
   size_t total = tower_->weight_bytes() + entry_.weight_bytes() + projector_.weight_bytes() + kv_->n_bytes() +
-                 backend_->arena_bytes(arena_of(spec_, n_patches_)) + positions_.size() * sizeof(float);
+                 backend_->arena_bytes(arena_of(spec_, n_patches_));
+  for (const std::vector<float>* own : {&positions_, &shift_, &gain_, &newline_}) total += own->size() * sizeof(float);
   for (const RowLayers& tap : taps_) total += tap.weight_bytes();
   if (resampler_ != nullptr) total += resampler_->n_bytes();
   return total;
@@ -424,9 +405,12 @@ int32_t most_rows(const VisionSpec& spec) {
                                                  : spec.max_patches / (spec.regroup.n * spec.regroup.n);
 }
 
-int32_t rows_of(const VisionSpec& spec, const image::Tile& tile) {
-  if (spec.resampler.n_rows > 0) return spec.resampler.n_rows;
+int32_t projected_rows(const VisionSpec& spec, const image::Tile& tile) {
   return spec.regroup.kind == RegroupKind::kNone ? tile.rows * tile.cols : spec.regroup.n_rows(tile.rows, tile.cols);
+}
+
+int32_t rows_of(const VisionSpec& spec, const image::Tile& tile) {
+  return spec.resampler.n_rows > 0 ? spec.resampler.n_rows : projected_rows(spec, tile);
 }
 
 }  // namespace candor::vision

@@ -76,6 +76,8 @@ class Encoder {
 
 // The most rows that one tile gives.
 int32_t most_rows(const VisionSpec& spec);
+// What a tile's patches become in the projector; its rows in the text model, where no resampler reads them.
+int32_t projected_rows(const VisionSpec& spec, const image::Tile& tile);
 int32_t rows_of(const VisionSpec& spec, const image::Tile& tile);
 // The rows of an image in the text model: of each tile, or of all together where lines end in newlines.
 std::vector<int32_t> rows_of_tiles(const VisionSpec& spec, const image::Prepared& prepared);

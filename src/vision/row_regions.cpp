@@ -1,19 +1,11 @@
 #include "vision/row_regions.h"
 
-#include <algorithm>
 #include <cstddef>
-#include <utility>
 
 #include "image/geometry.h"
 
 namespace candor::vision {
 namespace {
-
-std::pair<double, double> clipped(double begin, double length, int32_t side) {
-  const double first = std::clamp(begin, 0.0, static_cast<double>(side));
-  const double last = std::clamp(begin + length, 0.0, static_cast<double>(side));
-  return {first, last - first};
-}
 
 // As lines_of() orders them (vision/row_grids.h).
 std::vector<RowGrid> grids_of_lines(const image::Prepared& prepared) {
@@ -45,25 +37,6 @@ std::vector<RowGrid> row_grids(const VisionSpec& spec, const image::Prepared& pr
     grids.push_back(grid);
   }
   return grids;
-}
-
-std::vector<image::Region> row_regions(const VisionSpec& spec, const image::Prepared& prepared) {
-  std::vector<image::Region> regions;
-  for (const RowGrid& grid : row_grids(spec, prepared)) {
-    const double width = grid.from.width / grid.cols;
-    const double height = grid.from.height / grid.rows;
-    for (int32_t i = 0; i < grid.n_rows(); ++i) {
-      const int32_t patch = grid.patch_of(i);
-      if (patch < 0) {
-        regions.emplace_back();
-        continue;
-      }
-      const auto [left, across] = clipped(grid.from.left + patch % grid.cols * width, width, prepared.original.width);
-      const auto [top, down] = clipped(grid.from.top + patch / grid.cols * height, height, prepared.original.height);
-      regions.push_back({left, top, across, down});
-    }
-  }
-  return regions;
 }
 
 }  // namespace candor::vision

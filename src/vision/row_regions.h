@@ -32,7 +32,4 @@ struct RowGrid {
 
 std::vector<RowGrid> row_grids(const VisionSpec& spec, const image::Prepared& prepared);
 
-// One for each row, within the image; without width or height where it shows nothing of it.
-std::vector<image::Region> row_regions(const VisionSpec& spec, const image::Prepared& prepared);
-
 }  // namespace candor::vision

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -29,6 +30,29 @@ TEST_P(Images, make_the_librarys_prompt) {
   const auto tokens = engine->tokenize(question_of(name()));
   ASSERT_TRUE(tokens) << tokens.error().message;
   EXPECT_EQ(*tokens, expected_of(name()).at("ids").get<std::vector<TokenId>>());
+}
+
+// As Idefics2Processor: of two tokens around images that meet one is left.
+TEST(AdjacentImages, of_idefics_2_have_one_token_between_them) {
+  const auto engine = open("idefics2");
+  ASSERT_NE(engine, nullptr);
+  ChatPrompt prompt = question_of("idefics2");
+  Message& message = prompt.messages[0];
+  auto parts = nlohmann::json::parse(message.extra_json);
+  const nlohmann::json image_part = parts["content"].front();
+  parts["content"].insert(parts["content"].begin(), image_part);
+  message.extra_json = parts.dump();
+  message.images.push_back(message.images[0]);
+  const auto tokens = engine->tokenize(prompt);
+  ASSERT_TRUE(tokens) << tokens.error().message;
+  const nlohmann::json one = expected_of("idefics2");
+  auto expected = one.at("ids").get<std::vector<TokenId>>();
+  const auto row = std::ranges::find(expected, one.at("row_token").get<TokenId>());
+  const TokenId around = *std::prev(row);
+  const auto last = std::find(expected.rbegin(), expected.rend(), around).base();
+  const std::vector<TokenId> image(row, last);
+  expected.insert(last, image.begin(), image.end());
+  EXPECT_EQ(*tokens, expected);
 }
 
 // In f32: 1e-4 of the largest logit.

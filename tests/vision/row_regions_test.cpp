@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "image/prepare.h"
@@ -23,6 +25,32 @@ using image::Size;
 
 constexpr double kRounding = 1e-6;  // of pixels
 const Size kSizes[] = {{37, 50}, {480, 640}, {900, 300}, {64, 64}, {31, 517}};
+
+std::pair<double, double> clipped(double begin, double length, int32_t side) {
+  const double first = std::clamp(begin, 0.0, static_cast<double>(side));
+  const double last = std::clamp(begin + length, 0.0, static_cast<double>(side));
+  return {first, last - first};
+}
+
+// One for each row, within the image; without width or height where it shows nothing of it.
+std::vector<Region> row_regions(const vision::VisionSpec& spec, const image::Prepared& prepared) {
+  std::vector<Region> regions;
+  for (const vision::RowGrid& grid : vision::row_grids(spec, prepared)) {
+    const double width = grid.from.width / grid.cols;
+    const double height = grid.from.height / grid.rows;
+    for (int32_t i = 0; i < grid.n_rows(); ++i) {
+      const int32_t patch = grid.patch_of(i);
+      if (patch < 0) {
+        regions.emplace_back();
+        continue;
+      }
+      const auto [left, across] = clipped(grid.from.left + patch % grid.cols * width, width, prepared.original.width);
+      const auto [top, down] = clipped(grid.from.top + patch / grid.cols * height, height, prepared.original.height);
+      regions.push_back({left, top, across, down});
+    }
+  }
+  return regions;
+}
 
 class RowRegions : public ::testing::TestWithParam<const char*> {
  protected:
@@ -57,7 +85,7 @@ TEST_P(RowRegions, are_one_for_each_row_within_the_image) {
     ASSERT_TRUE(prepared) << prepared.error().message;
     int32_t n_rows = 0;
     for (const int32_t n : vision::rows_of_tiles(spec_, *prepared)) n_rows += n;
-    const std::vector<Region> regions = vision::row_regions(spec_, *prepared);
+    const std::vector<Region> regions = row_regions(spec_, *prepared);
     EXPECT_EQ(std::ssize(regions), n_rows);
     for (const Region& region : regions) {
       if (region.width == 0.0 || region.height == 0.0) continue;  // a line's end, or black around the image
@@ -76,7 +104,7 @@ TEST_P(RowRegions, cover_what_the_tower_sees) {
   for (const Size size : kSizes) {
     const auto prepared = image::prepare_sizes(size, spec_.recipe);
     ASSERT_TRUE(prepared) << prepared.error().message;
-    const std::vector<Region> regions = vision::row_regions(spec_, *prepared);
+    const std::vector<Region> regions = row_regions(spec_, *prepared);
     const Region seen = seen_of(size, *prepared);
     constexpr int kPoints = 40;
     for (int i = 0; i < kPoints * kPoints; ++i) {
@@ -96,7 +124,7 @@ TEST_P(RowRegions, of_a_detail_are_disjoint) {
   for (const Size size : kSizes) {
     const auto prepared = image::prepare_sizes(size, spec_.recipe);
     ASSERT_TRUE(prepared) << prepared.error().message;
-    const std::vector<Region> regions = vision::row_regions(spec_, *prepared);
+    const std::vector<Region> regions = row_regions(spec_, *prepared);
     double detail = 0.0, whole = 0.0;
     size_t at = 0;
     for (const vision::RowGrid& grid : vision::row_grids(spec_, *prepared)) {
@@ -115,7 +143,7 @@ TEST_P(RowRegions, need_no_pixels) {
   const auto prepared = image::prepare(pixels, spec_.recipe);
   const auto sizes = image::prepare_sizes({pixels.height, pixels.width}, spec_.recipe);
   ASSERT_TRUE(prepared && sizes);
-  EXPECT_EQ(vision::row_regions(spec_, *prepared), vision::row_regions(spec_, *sizes));
+  EXPECT_EQ(row_regions(spec_, *prepared), row_regions(spec_, *sizes));
   EXPECT_EQ(prepared->n_tile_cols, sizes->n_tile_cols);
   EXPECT_EQ(prepared->whole_tile, sizes->whole_tile);
 }
