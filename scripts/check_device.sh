@@ -7,6 +7,8 @@
 #   sh FOLDER/check_device.sh run [OUT]         checks there
 # OUT (gpu-results): a log for each stage, and gpu.json, which is written anew behind each, so that a check that is stopped
 # half-way has told what it had. CANDOR_DEVICE_SECONDS (540): when no further stage begins. CANDOR_STAGES: which ones.
+# CANDOR_LLAMA_BENCH: a llama-bench of llama.cpp that uses GPUs, measured beside; pack takes it along.
+# Without a GPU that can be used it says why, and ends with status 2.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 tests="candor_backend_cuda_emulation_test candor_cuda_test"
@@ -28,6 +30,7 @@ pack() {
   for program in build-cuda/candor $(printf 'build-cuda/tests/%s ' $tests); do
     strip -o "$folder/bin/$(basename "$program")" "$program"
   done
+  [ -z "${CANDOR_LLAMA_BENCH:-}" ] || cp -L "$CANDOR_LLAMA_BENCH" "$folder/bin/llama-bench"
   for library in $(libraries "$folder"/bin/*); do cp -L "$library" "$folder/lib/"; done
   cp models/pocket/pocket-q8_0.gguf models/pocket/tokenizer.json "$folder/project/models/pocket/"
   cp scripts/make_shape.py "$folder/project/scripts/"
@@ -79,15 +82,23 @@ def read(name):
         return json.loads((out / name).read_text())
     except (OSError, ValueError):
         return None
-doctor = read("device.log") or {}
+doctor = read("doctor.json") or {}
 stages = [line.split("\t") for line in (out / "stages.tsv").read_text().splitlines()]
 report = {"device": {name: found["value"] for name, found in doctor.items() if name.startswith("GPU") or name == "processor"},
           "stages": [{"name": name, "result": result, "seconds": int(seconds),
                       "last": ((out / f"{name}.log").read_text(errors="replace").splitlines() or [""])[-1][:300]
                       if (out / f"{name}.log").exists() else ""} for name, result, seconds in stages],
-          "speed": {file.stem[6:]: read(file.name) for file in sorted(out.glob("speed_*.json"))}}
+          "speed": {file.stem[6:]: read(file.name) for file in sorted(out.glob("speed_*.json"))},
+          "llama.cpp": {file.stem[6:]: read(file.name) for file in sorted(out.glob("llama_*.json"))}}
 (out / "gpu.json").write_text(json.dumps(report, indent=1) + "\n")
 END
+}
+
+# What the card is, and a story from it.
+device() {
+  "$candor" doctor --json >"$out/doctor.json"
+  "$candor" run "Once upon a time" -n 16 --temperature 0 --device cuda \
+    -m "$project/models/pocket/pocket-q8_0.gguf"
 }
 
 kernels() { "$bin/candor_backend_cuda_emulation_test" --gtest_brief=1 "$@"; }
@@ -98,16 +109,42 @@ under_sanitizer() {
   "$sanitizer" --tool "$1" --error-exitcode 1 "$bin/candor_backend_cuda_emulation_test" --gtest_brief=1
 }
 
-# Shapes and types; a model is made when its turn comes, and lies in OUT no longer than that.
+# measure NAME OPTIONS...: tokens a second, and shares of what the card was measured to give, of 1, 16 and 64 together.
+measure() {
+  name=$1
+  shift
+  "$candor" bench generate "$out/model.gguf" --device cuda --new 64 -r 2 --json "$@" >"$out/speed_$name.json" || return 1
+  summary
+  python3 - "$out/speed_$name.json" "$name" <<'END'
+import json, sys
+def share(value):
+    return f"{100 * value:.0f} %" if value else "-"
+for row in json.load(open(sys.argv[1]))["results"]:
+    print(f"{sys.argv[2]}: {row['batch']} x {row['prompt']}: prefill {row['prefill_tokens_per_second']:.0f} tokens/s"
+          f" ({share(row['prefill_share'])} of the arithmetic), decode {row['decode_tokens_per_second']:.0f}"
+          f" ({share(row['decode_dram_share'])} of the memory)")
+END
+}
+
+# llama.cpp's, alone: it has no W8A8.
+measure_llama() {
+  bench=${CANDOR_LLAMA_BENCH:-$bin/llama-bench}
+  [ -x "$bench" ] || return 0
+  "$bench" -m "$out/model.gguf" -ngl 99 -fa 1 -p 512 -n 64 -r 2 -o json >"$out/llama_$1.json" 2>"$out/llama.log" ||
+    echo "llama.cpp: $1: $(tail -n 1 "$out/llama.log")"
+  summary
+}
+
+# Shapes and types; a model is made when its turn comes, and lies in OUT no longer than that. Counted for a card that reads
+# 4 TB/s: 80 s to make and load the five, 50 s to measure them.
 speed() {
-  for case in "llama-3.2-1b Q4_K_M" "llama-3.2-1b BF16" "llama-3.1-8b Q4_K_M" "llama-3.2-1b Q8_0" "llama-3.1-8b Q8_0"; do
+  for case in "llama-3.1-8b Q4_K_M" "llama-3.1-8b W8A8" "llama-3.1-8b Q8_0" "llama-3.2-1b BF16" "llama-3.2-1b Q4_K_M"; do
     shape=${case% *} type=${case#* }
     python3 "$project/scripts/make_shape.py" "$shape" "$type" "$out/model.gguf" || return 1
-    "$candor" bench generate "$out/model.gguf" --device cuda --prompt 512,8192 --new 64 --batch 1,16,64 -r 2 --json \
-      >"$out/speed_$shape-$type.json" || return 1
+    measure "$shape-$type" --prompt 512 --batch 1,16,64 || return 1
+    [ "$type" = W8A8 ] || measure_llama "$shape-$type"
+    [ "$case" != "llama-3.1-8b Q4_K_M" ] || measure "$shape-$type-long" --prompt 8192 --batch 1 || return 1
     rm -f "$out/model.gguf"
-    summary
-    echo "$shape $type: done"
   done
 }
 
@@ -119,9 +156,13 @@ run() {
   began=$(date +%s)
   status=0
   export CANDOR_TEST_GPU=0 CANDOR_DEVICE=cuda CANDOR_TEST_PROJECT="$project" bin candor project out
-  stage device 60 env -u CANDOR_DEVICE "$candor" doctor --json
   # A function of this file in a process of its own, which `timeout` may end.
   part() { name=$1 most=$2; shift 2; stage "$name" "$most" sh "$here/check_device.sh" part "$@"; }
+  part device 60 device
+  if [ "${result:-passed}" != passed ]; then
+    echo "check_device: no GPU can be used here: $(tail -n 1 "$out/device.log")" >&2
+    return 2
+  fi
   part kernels 120 kernels
   stage models 150 "$bin/candor_cuda_test" --gtest_brief=1
   part speed 240 speed

@@ -6,7 +6,8 @@ the rows of a model whose weights share a sign turn into rows of one sign, and t
 
 Shapes: llama-3.2-1b, qwen2.5-0.5b (as a Llama: the same matrices without its biases), llama-3.1-8b, gpt-oss-20b,
 qwen3-30b-a3b, deepseek-v2-lite, qwen3.5-2b, lfm2-1.2b, granite-4.0-h-1b, and tiny ones. Types: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M (Q6_K where llama.cpp's mix has it), Q6_K, IQ1_S to
-IQ3_S, TQ1_0, TQ2_0 (the output matrix in Q6_K), MXFP4 (experts; all else Q8_0), FP8 (embedding and output matrix in BF16, as published). Weights are made and written a few rows at a time. Needs numpy; uses no network.
+IQ3_S, TQ1_0, TQ2_0 (the output matrix in Q6_K), MXFP4 (experts; all else Q8_0), FP8 (embedding and output matrix in BF16, as published),
+W8A8 (embedding and output matrix in Q8_0, as `candor quantize` makes it). Weights are made and written a few rows at a time. Needs numpy; uses no network.
 """
 import argparse
 import struct
@@ -79,23 +80,30 @@ SHAPES = {
 TYPES = {
     "F32": (0, 1, 4, None), "F16": (1, 1, 2, None), "BF16": (30, 1, 2, None),
     "Q4_0": (2, 32, 18, 0), "Q8_0": (8, 32, 34, 0), "Q4_K": (12, 256, 144, 0), "Q6_K": (14, 256, 210, 208),
-    "MXFP4": (39, 32, 17, None), "FP8": (121, 128, 132, None),
+    "MXFP4": (39, 32, 17, None), "FP8": (121, 128, 132, None), "W8A8": (120, 32, 32, None),
     "IQ1_S": (19, 256, 50, 0), "IQ2_XXS": (16, 256, 66, 0), "IQ2_XS": (17, 256, 74, 0), "IQ2_S": (22, 256, 82, 0),
     "IQ3_XXS": (18, 256, 98, 0), "IQ3_S": (21, 256, 110, 0), "TQ1_0": (34, 256, 54, 52), "TQ2_0": (35, 256, 66, 64),
 }
+# A row's f32 scale stands before its codes.
+ROW_HEADER = {"W8A8": 4}
 # Where rows have few bits, the output matrix keeps Q6_K.
 FEW_BITS = ("IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "TQ1_0", "TQ2_0")
 
 
-def random_rows(rng, dtype, n_elements):
-    """Bytes of n_elements random weights with a spread of about 0.02."""
+def random_rows(rng, dtype, n_rows, n_cols):
+    """Bytes of rows of random weights with a spread of about 0.02."""
     _, block, size, scale_at = TYPES[dtype]
+    n_elements = n_rows * n_cols
     if dtype == "F32":
         return rng.standard_normal(n_elements, dtype=np.float32) * np.float32(0.02)
     if dtype == "F16":
         return (rng.standard_normal(n_elements, dtype=np.float32) * np.float32(0.02)).astype(np.float16)
     if dtype == "BF16":
         return ((rng.standard_normal(n_elements, dtype=np.float32) * np.float32(0.02)).view(np.uint32) >> 16).astype(np.uint16)
+    if dtype == "W8A8":
+        rows = rng.integers(-127, 128, (n_rows, 4 + n_cols), dtype=np.int8)
+        rows[:, :4] = np.full((n_rows, 1), 0.0003, dtype=np.float32).view(np.int8)
+        return rows
     blocks = rng.integers(0, 256, (n_elements // block, size), dtype=np.uint8)
     if dtype == "MXFP4":
         blocks[:, 0] = 119 + blocks[:, 0] % 3  # exponents; codes have no mean
@@ -130,8 +138,8 @@ def type_of(name, layer, shape, quant):
     """The type of a matrix. Q4_K_M keeps some of attn_v and ffn_down, and the output matrix, in Q6_K."""
     if quant == "MXFP4":
         return "MXFP4" if name.endswith("_exps") else "Q8_0"
-    if quant == "FP8" and name in ("token_embd", "output"):
-        return "BF16"
+    if quant in ("FP8", "W8A8") and name in ("token_embd", "output"):
+        return "BF16" if quant == "FP8" else "Q8_0"
     is_output = name == "output" or (name == "token_embd" and shape.tied)
     if quant in FEW_BITS and is_output:
         return "Q6_K" if shape.dim % 256 == 0 else "Q8_0"
@@ -359,7 +367,7 @@ def write(path, name, quant, seed):
         number, block, size, _ = TYPES[dtype]
         infos += text(tensor) + struct.pack("<I", len(dims)) + b"".join(struct.pack("<Q", d) for d in reversed(dims))
         infos += struct.pack("<IQ", number, offset)
-        n_bytes = int(np.prod(dims)) // block * size
+        n_bytes = int(np.prod(dims)) // block * size + int(np.prod(dims[:-1])) * ROW_HEADER.get(dtype, 0)
         offset += (n_bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
     entries = metadata(name, shape)
     header = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(entries)) + b"".join(entries) + infos
@@ -372,7 +380,7 @@ def write(path, name, quant, seed):
             else:
                 n_rows = int(np.prod(dims[:-1]))
                 for first in range(0, n_rows, 4096):
-                    file.write(random_rows(rng, dtype, (min(n_rows, first + 4096) - first) * dims[-1]).tobytes())
+                    file.write(random_rows(rng, dtype, min(n_rows, first + 4096) - first, dims[-1]).tobytes())
             file.write(b"\0" * (-file.tell() % ALIGNMENT))
 
 
