@@ -170,7 +170,10 @@ static_assert(driver::kMaxSharedBytes == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_P
 static_assert(driver::kDynamicSharedBytes == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(driver::kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(driver::kEventWithoutTime == CU_EVENT_DISABLE_TIMING);
-static_assert(driver::kCaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+static_assert(sizeof(DriverNodeParams) == sizeof(CUDA_KERNEL_NODE_PARAMS));
+static_assert(offsetof(DriverNodeParams, shared_bytes) == offsetof(CUDA_KERNEL_NODE_PARAMS, sharedMemBytes));
+static_assert(offsetof(DriverNodeParams, values) == offsetof(CUDA_KERNEL_NODE_PARAMS, kernelParams));
+static_assert(offsetof(DriverNodeParams, context) == offsetof(CUDA_KERNEL_NODE_PARAMS, ctx));
 }
 """
 
