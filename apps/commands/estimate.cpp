@@ -75,6 +75,7 @@ int run(const EstimateOptions& options, const CLI::App& command) {
   const bool is_given = options.flops && options.bandwidth;
   if (is_given) note_idle(command, {"--hardware"}, "--flops and --bandwidth say all that is computed with");
   if (is_given || options.hardware != "this") note_idle(command, {"--threads"}, "they are of this machine");
+  if (is_given) note_idle(command, {"--device"}, "--flops and --bandwidth say all that is computed with");
   if (!options.image) note_idle(command, {"--mmproj"}, "it reads what --image names");
   if (!options.n_ranks) note_idle(command, {"--link", "--latency-us"}, "it belongs to --ranks");
   const auto done = run_estimate(options);
@@ -96,8 +97,11 @@ void add_model_options(CLI::App& command, EstimateOptions& options) {
 
 void add_machine_options(CLI::App& command, EstimateOptions& options) {
   command
-      .add_option("--hardware", options.hardware, "this, a100, h100, rtx4090, m1-ultra, inferentia2, tpu-v5e (this)")
+      .add_option("--hardware", options.hardware,
+                  "this, a100, h100, h200, l4, l40s, rtx4090, rtx5090, m1-ultra, inferentia2, tpu-v5e (this)")
       ->type_name("NAME");
+  add_choice(command, "--device", options.device, {"cpu", "cuda"},
+             "cuda: a GPU by the kernels of this program, integers on tensor cores and other numbers beside them");
   add_number(command, "--flops", options.flops, 1, 1e21, "operations a second, instead");
   add_number(command, "--bandwidth", options.bandwidth, 1, 1e18, "bytes a second, instead");
   add_number(command, "--memory-gb", options.memory_gb, 0.001, 1e9, "of a device, instead");

@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "apps/bench/machine_limits.h"
+#include "backend/all/gpus.h"
 #include "kernels/kernels.h"
 #include "kernels/limits.h"
 #include "platform/topology.h"
@@ -37,6 +39,44 @@ Result<Machine> this_machine(const EstimateOptions& options, const Subject& subj
   machine.rates.memory_bytes = static_cast<double>(topology.memory_available_bytes);
   machine.description =
       fmt::format("this machine, measured: {}, {} thread{}", table->description, n_threads, n_threads == 1 ? "" : "s");
+  return machine;
+}
+
+// By this program's kernels there: integers on tensor cores, all else by multiply-adds of floats.
+void use_kernels(Machine& machine, double int8_ops, double f32_flops, Arithmetic arithmetic) {
+  machine.flops_by_arithmetic = {int8_ops, f32_flops, f32_flops};
+  machine.rates.flops = arithmetic == Arithmetic::kInt8 ? int8_ops : f32_flops;
+  machine.rates.attention_flops = f32_flops;
+}
+
+Result<Machine> this_gpu(const Subject& subject) {
+  const auto gpus = backend::measure_gpus();
+  if (gpus.empty()) {
+    return fail(ErrorKind::kUnsupported,
+                "--device cuda: there is no GPU here that could be measured (candor doctor says why); --hardware h100 "
+                "takes published figures");
+  }
+  const backend::GpuLimits& gpu = gpus.front();
+  Machine machine{.name = "this", .description = "this GPU, measured: " + gpu.name, .is_this = true};
+  machine.rates.bytes_per_s = gpu.read_bytes;
+  machine.rates.memory_bytes = static_cast<double>(gpu.memory_bytes);
+  use_kernels(machine, gpu.int8_ops, gpu.f32_flops, subject.cost.arithmetic);
+  return machine;
+}
+
+Result<Machine> known_gpu(Machine machine, const Subject& subject) {
+  const model::Hardware card = machine.rates;
+  if (card.int8_ops <= 0) {
+    std::string names;
+    for (const model::Hardware& one : model::known_hardware()) {
+      if (one.int8_ops > 0) names += fmt::format("{}{}", names.empty() ? "" : ", ", one.name);
+    }
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("--device cuda: there are no kernels for {}; there are for {}", card.name, names));
+  }
+  // "NVIDIA H100 SXM, bf16": what other programs compute in is not what this one does.
+  machine.description = machine.description.substr(0, machine.description.find(", ")) + ", as published";
+  use_kernels(machine, card.int8_ops, card.f32_flops, subject.cost.arithmetic);
   return machine;
 }
 
@@ -79,7 +119,15 @@ model::Hardware Machine::rates_of(Arithmetic arithmetic) const {
 Result<Machine> choose_machine(const EstimateOptions& options, const Subject& subject) {
   Machine machine{.name = "given"};
   if (!options.flops || !options.bandwidth) {
-    CANDOR_ASSIGN(machine, options.hardware == "this" ? this_machine(options, subject) : known_machine(options));
+    const bool is_here = options.hardware == "this", is_gpu = options.device == "cuda";
+    if (is_here) {
+      CANDOR_ASSIGN(machine, is_gpu ? this_gpu(subject) : this_machine(options, subject));
+    } else {
+      CANDOR_ASSIGN(machine, known_machine(options));
+      if (is_gpu) {
+        CANDOR_ASSIGN(machine, known_gpu(std::move(machine), subject));
+      }
+    }
   }
   take_given(machine, options);
   const model::Hardware& rates = machine.rates;

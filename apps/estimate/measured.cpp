@@ -38,9 +38,10 @@ Result<nlohmann::ordered_json> measured_figures(const Subject& subject, const Su
   const GenerateCase whole{n_prompt, n_new, n_batch, true};
   const GenerateCase first{n_prompt, 1, n_batch, false}, last{n_prompt + n_new - 1, 1, n_batch, false};
   CANDOR_ASSIGN(const auto bench,
-                GenerateBench::open(
-                    {.model_path = subject.file, .n_threads = static_cast<int32_t>(options.n_threads.value_or(0))},
-                    {whole, first, last}));
+                GenerateBench::open({.model_path = subject.file,
+                                     .backend = options.device,
+                                     .n_threads = static_cast<int32_t>(options.n_threads.value_or(0))},
+                                    {whole, first, last}));
   CANDOR_TRY(bench->run({std::min(n_prompt, 64), 2, n_batch, true}));  // warm-up
   CANDOR_ASSIGN(const GenerateTimes times, median_run(*bench, whole));
   CANDOR_ASSIGN(const GenerateTimes at_first, median_run(*bench, first));

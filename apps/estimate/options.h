@@ -13,7 +13,7 @@ struct EstimateOptions {
   std::vector<std::string> positionals;
   std::optional<double> parameters, bits, flops, bandwidth, memory_gb, efficiency, overhead_ms, price, latency_us;
   std::optional<int64_t> layers, heads, kv_heads, head_dim, n_prompt, n_new, n_batch, n_threads, n_ranks;
-  std::string hardware = "this", link = "shm";
+  std::string hardware = "this", device = "cpu", link = "shm";
   bool measures = false, json = false;
 
   int64_t n_image_rows = 0;  // of the prompt, beside its text

@@ -7,9 +7,15 @@ namespace candor::model {
 namespace {
 
 constexpr Hardware kHardware[] = {
-    {"a100", "NVIDIA A100 80 GB SXM, bf16", 312e12, 2.039e12, "NVIDIA A100 datasheet", 80e9},
-    {"h100", "NVIDIA H100 SXM, bf16", 989.4e12, 3.35e12, "NVIDIA H100 datasheet, dense", 80e9},
-    {"rtx4090", "NVIDIA RTX 4090, fp16 with fp32 sums", 165.2e12, 1.008e12, "NVIDIA Ada whitepaper, dense", 24e9},
+    {"a100", "NVIDIA A100 80 GB SXM, bf16", 312e12, 2.039e12, "NVIDIA A100 datasheet", 80e9, 0, 624e12, 19.5e12},
+    {"h100", "NVIDIA H100 SXM, bf16", 989.4e12, 3.35e12, "NVIDIA H100 datasheet, dense", 80e9, 0, 1979e12, 67e12},
+    {"h200", "NVIDIA H200 SXM, bf16", 989.4e12, 4.8e12, "NVIDIA H200 datasheet, dense", 141e9, 0, 1979e12, 67e12},
+    {"l4", "NVIDIA L4, bf16", 121e12, 300e9, "NVIDIA L4 datasheet, dense", 24e9, 0, 242e12, 30.3e12},
+    {"l40s", "NVIDIA L40S, bf16", 362e12, 864e9, "NVIDIA L40S datasheet, dense", 48e9, 0, 733e12, 91.6e12},
+    {"rtx4090", "NVIDIA RTX 4090, fp16 with fp32 sums", 165.2e12, 1.008e12, "NVIDIA Ada whitepaper, dense", 24e9, 0,
+     660.6e12, 82.6e12},
+    {"rtx5090", "NVIDIA RTX 5090, fp16 with fp32 sums", 209.5e12, 1.792e12, "NVIDIA RTX Blackwell whitepaper, dense",
+     32e9, 0, 838e12, 104.8e12},
     {"m1-ultra", "Apple M1 Ultra GPU, fp32", 21e12, 800e9, "Apple, announcement of March 2022", 128e9},
     {"inferentia2", "AWS Inferentia2 chip, bf16", 190e12, 820e9, "AWS Neuron documentation", 32e9},
     {"tpu-v5e", "Google TPU v5e chip, bf16", 197e12, 819e9, "Google Cloud TPU documentation", 16e9},

@@ -17,9 +17,13 @@ struct Hardware {
   std::string_view source;
   double memory_bytes = 0;     // 0 = unknown
   double attention_flops = 0;  // where attention is computed in another precision; 0 = as the rest
+  // Of NVIDIA's GPUs, what this program's kernels are bound by there: integers on tensor cores, dense, and
+  // multiply-adds of floats (docs/gpu.md). 0: no such GPU.
+  double int8_ops = 0;
+  double f32_flops = 0;
 };
 
-// "a100", "h100", "rtx4090", "m1-ultra", "inferentia2", "tpu-v5e".
+// "a100", "h100", "h200", "l4", "l40s", "rtx4090", "rtx5090", "m1-ultra", "inferentia2", "tpu-v5e".
 std::span<const Hardware> known_hardware();
 // nullptr for an unknown name.
 const Hardware* find_hardware(std::string_view name);

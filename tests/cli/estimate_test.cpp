@@ -36,6 +36,21 @@ TEST(estimate, a_model_of_seven_billion_on_paper) {
   EXPECT_GT(e["itl_ms"].get<double>(), 7.0);
 }
 
+TEST(estimate, a_gpu_as_the_kernels_of_this_program_use_it) {
+  const Words card = {"--parameters", "8e9", "--hardware", "h200", "--device", "cuda", "--bits"};
+  const Json ints = estimate(with(card, {"8"})), floats = estimate(with(card, {"16"}));
+  EXPECT_EQ(ints["hardware_rates"], "1.98 POP/s in matrices, 67 TOP/s in attention, 4.8 TB/s");
+  EXPECT_EQ(floats["hardware_rates"], "67 TOP/s in matrices, 4.8 TB/s");
+  EXPECT_EQ(ints["hardware_description"], "NVIDIA H200 SXM, as published");
+  EXPECT_NEAR(ints["itl_weights_only_ms"].get<double>(), 8e9 / 4.8e9, 1e-6);
+  EXPECT_GT(floats["ttft_ms"].get<double>(), 10 * ints["ttft_ms"].get<double>());
+  const RunResult refused =
+      run_candor({"estimate", "--parameters", "8e9", "--hardware", "tpu-v5e", "--device", "cuda"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("there are no kernels for tpu-v5e; there are for a100, h100, h200"), std::string::npos)
+      << refused.err;
+}
+
 TEST(estimate, memory_of_weights_and_of_keys_and_values) {
   for (const auto& [bits, bytes] :
        {std::pair{"32", 280e9}, std::pair{"16", 140e9}, std::pair{"8", 70e9}, std::pair{"4", 35e9}})

@@ -64,7 +64,8 @@ std::vector<GpuLimits> measure_gpus() {
     auto device = cuda::open_driver_device(static_cast<int32_t>(i), *driver, cuda::embedded_kernels());
     if (!device) continue;
     const cuda::DeviceLimits limits = cuda::measure_device_limits(**device);
-    all.push_back({report->devices[i].name, limits.read_bytes, limits.int8_ops, limits.f32_flops});
+    all.push_back({report->devices[i].name, report->devices[i].memory_bytes, limits.read_bytes, limits.int8_ops,
+                   limits.f32_flops});
   }
   return all;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // What the machine has of GPUs, for people: `candor doctor`. Any thread.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ std::vector<GpuFinding> examine_gpus();
 // What a card does at best, a second; a multiply and an add are two operations.
 struct GpuLimits {
   std::string name;
+  uint64_t memory_bytes = 0;
   double read_bytes = 0;  // of its memory
   double int8_ops = 0;    // on tensor cores
   double f32_flops = 0;
