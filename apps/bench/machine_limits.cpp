@@ -107,6 +107,10 @@ std::optional<MachineLimits> known_limits(int32_t n_threads) {
   return measured ? std::optional(*measured) : std::nullopt;
 }
 
+std::optional<MachineLimits> known_limits(const ModelInfo& info) {
+  return info.backend == "cpu" ? known_limits(info.n_threads) : std::nullopt;
+}
+
 double limit_of(const MachineLimits& limits, std::string_view arithmetic) {
   for (const Arithmetic known : kArithmetics) {
     if (name_of(known) == arithmetic) return limits.ops(known);

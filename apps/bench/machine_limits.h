@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "candor/info.h"
 #include "kernels/limits.h"
 
 namespace candor::apps {
@@ -22,6 +23,8 @@ Result<kernels::MachineLimits> measure_limits(int32_t n_threads);
 // As remembered. Measures where nothing is and the result can be kept; else nothing. Nothing for no threads, which the
 // reference backend has.
 std::optional<kernels::MachineLimits> known_limits(int32_t n_threads);
+// Of what computes a model; nothing where it is not the processors alone.
+std::optional<kernels::MachineLimits> known_limits(const ModelInfo& info);
 
 // Operations a second in ModelInfo::arithmetic; 0 of an unknown one.
 double limit_of(const kernels::MachineLimits& limits, std::string_view arithmetic);

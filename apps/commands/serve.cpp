@@ -121,7 +121,7 @@ serve::ServiceOptions service_options_of(const ServeOptions& options, const std:
   service.limits.aliases = options.aliases;
   service.limits.take_from(info);
   service.limits.ranks_by_likeness = options.ranks_by_likeness;
-  if (const auto limits = known_limits(info.n_threads)) service.read_limit = limits->dram_read_bytes;
+  if (const auto limits = known_limits(info)) service.read_limit = limits->dram_read_bytes;
   service.limits.max_choices = options.max_n.value_or(service.limits.max_choices);
   service.limits.is_strict = options.strict;
   service.limits.adapter_dir = options.adapter_dir.value_or("");

@@ -178,7 +178,7 @@ Result<serve::OpenedModel> ServedModels::open(const serve::ModelSource& source, 
   serve::OpenedModel opened{.kept = costs, .engine = std::move(*engine)};
   if (engine_options.costs)
     opened.engine->on_step([costs = costs.get()](const StepReport& report) { costs->take(report); });
-  if (const auto limits = known_limits(opened.engine->info().n_threads)) opened.read_limit = limits->dram_read_bytes;
+  if (const auto limits = known_limits(opened.engine->info())) opened.read_limit = limits->dram_read_bytes;
   const std::lock_guard lock(mutex_);
   std::erase_if(costs_, [](const auto& old) { return old.expired(); });
   costs_.push_back(costs);

@@ -127,8 +127,7 @@ Result<StreamOutcome> stream_request(Engine& engine, const Request& request,
 }
 
 LimitShares shares_of_limits(const StreamOutcome& outcome, const ModelInfo& info) {
-  if (info.backend != "cpu") return {};
-  const auto limits = known_limits(info.n_threads);
+  const auto limits = known_limits(info);
   if (!limits) return {};
   const RequestTimings& t = outcome.summary.timings;
   return {2.0 * static_cast<double>(info.used_parameters) * t.prefill_tokens_per_s / limit_of(*limits, info.arithmetic),

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "backend/all/make_backend.h"
 #include "candor/version.h"
 #include "kernels/kernels.h"
 
@@ -19,6 +20,7 @@ std::string version_json() {
   json["kernels"] = nlohmann::ordered_json::array();
   for (const kernels::KernelTable* table : kernels::runnable_tables()) json["kernels"].push_back(table->name);
   json["devices"] = {"cpu"};
+  if (backend::has_gpu_kernels()) json["devices"].push_back("cuda");
   return json.dump();
 }
 

@@ -113,7 +113,7 @@ std::string explain_json(const Engine& engine, const Trace& trace, const PageWis
         {"token", trace.embedding->token}, {"first", trace.embedding->first}, {"length", trace.embedding->norm}};
   if (!trace.operations.empty()) json["operations"] = trace.operations;
   if (wish.inside) json["layers"] = inside_json(*wish.inside, piece);
-  const auto limits = info.backend == "cpu" ? known_limits(info.n_threads) : std::nullopt;
+  const auto limits = known_limits(info);
   if (limits) json["limits"] = limits_json(*limits, info.n_threads);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -122,7 +122,7 @@ class Page {
 
   void show_times() {
     heading(5, "where the time and the bytes went");
-    const auto limits = info_.backend == "cpu" ? known_limits(info_.n_threads) : std::nullopt;
+    const auto limits = known_limits(info_);
     show_phase("prefill", trace_.prefill);
     if (limits && trace_.prefill.compute_ms > 0.0) {
       const double ops = 2.0 * static_cast<double>(info_.used_parameters * trace_.prefill.n_rows);

@@ -80,6 +80,7 @@ class Engine {
   // nullopt for an id that is not in work.
   std::optional<PromptProgress> prompt_progress(RequestId request) const;
   EngineStats stats() const;
+  DeviceStats device() const;
   // kOverloaded while there is no room for one answer more beside n_coming that the caller is about to submit: cheaper
   // than a request that is refused, and counted as one.
   Result<void> check_room(std::int32_t n_coming = 0);

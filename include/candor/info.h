@@ -62,6 +62,7 @@ struct ModelInfo {
   std::string tokenizer{};            // "SentencePiece"
   std::string backend{};              // "cpu"
   std::string backend_description{};  // "avx512-vnni, 2 threads"
+  std::string device_note{};          // why the CPU computes although a GPU was to be tried; often nothing
   std::uint64_t file_bytes = 0;
   std::uint64_t weight_bytes = 0;      // as packed by the backend
   std::uint64_t kv_bytes = 0;          // allocated for K/V
@@ -157,6 +158,21 @@ struct ImageStats {
   double encode_ms = 0;
   std::int64_t cached_bytes = 0;
   std::int64_t tower_bytes = 0;  // weights, K/V and activations; 0 before the first image
+};
+
+// A device with memory of its own that computes the model, or its part of it: of several ranks, that of rank 0. Totals
+// since open(), and what stands now.
+struct DeviceStats {
+  std::string name{};                 // "NVIDIA H100 80GB HBM3"; empty: the host computes alone
+  std::uint64_t memory_bytes = 0;     // of the device
+  std::uint64_t free_bytes = 0;       // of them, left by all processes
+  std::uint64_t weight_bytes = 0;     // taken by this engine
+  std::uint64_t kv_bytes = 0;         // the same, for K/V and recurrent states
+  std::uint64_t work_bytes = 0;       // the same, for what a step computes
+  std::uint64_t copied_in_bytes = 0;  // from the host
+  std::uint64_t copied_out_bytes = 0;
+  std::uint64_t launches = 0;        // of kernels one by one
+  std::uint64_t graph_launches = 0;  // of a step's kernels together
 };
 
 // Totals since open(), and what stands now.

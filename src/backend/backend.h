@@ -20,6 +20,7 @@
 #include "backend/step_batch.h"
 #include "base/error.h"
 #include "base/ids.h"
+#include "candor/info.h"
 #include "candor/kv_type.h"
 #include "tensor/tensor_view.h"
 
@@ -73,12 +74,13 @@ struct BackendInfo {
   std::string description;  // "avx512-vnni, 2 threads"
   int32_t n_threads = 1;
   KvType default_kv = KvType::kBf16;
-  int32_t n_ranks = 1;       // that share each model
-  int32_t n_ranks_here = 1;  // of those, on this computer
-  RowKinds rows{};           // that its operations know
-  uint64_t device_bytes = 0;  // of a device's own memory; 0: it computes in the host's
-  uint64_t free_bytes = 0;    // of them, when it was opened
+  int32_t n_ranks = 1;         // that share each model
+  int32_t n_ranks_here = 1;    // of those, on this computer
+  RowKinds rows{};             // that its operations know
+  uint64_t device_bytes = 0;   // of a device's own memory; 0: it computes in the host's
+  uint64_t free_bytes = 0;     // of them, when it was opened
   bool uses_host_too = false;  // beside a device's memory, for a part of the model
+  std::string note{};          // why it is this one and not what was tried before; often nothing
 };
 
 struct StepTicket {
@@ -158,6 +160,8 @@ class Backend {
   // Why what is computed from now on means nothing, where that is so. Any thread.
   virtual Result<void> health() const { return {}; }
   virtual RankTraffic rank_traffic() const { return {}; }
+  // Of a device with memory of its own. Any thread.
+  virtual DeviceStats device_stats() const { return {}; }
   // An activation's own memory, [n_rows, n_cols], while operations are done when they return; else nullptr.
   virtual float* host_rows(Activation) { return nullptr; }
 };

@@ -394,6 +394,9 @@ std::optional<PromptProgress> Engine::prompt_progress(RequestId request) const {
 EngineStats Engine::stats() const {
   return impl_->loop.stats();
 }
+DeviceStats Engine::device() const {
+  return impl_->loaded.backend->device_stats();
+}
 Result<void> Engine::health() const {
   return impl_->loaded.backend->health();
 }

@@ -92,6 +92,7 @@ Service::Service(ModelLoader& loader, ModelsOptions models, ServiceOptions optio
 
 void Service::say_forms() {
   for (const auto& [model, lease] : models_->loaded()) {
+    if (const std::string& note = lease->engine.info().device_note; !note.empty()) log_.info(note);
     const ModelForm& form = lease->terms.model_form();
     const std::string_view name = text::to_string(form.output.tools);
     log_.info(name == "none" ? std::string("the model's chat template shows no form for calls of tools")

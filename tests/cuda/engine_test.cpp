@@ -73,6 +73,24 @@ TEST_F(CudaEngine, answers_are_those_of_the_cpu) {
   }
 }
 
+TEST_F(CudaEngine, says_what_the_device_holds_and_did) {
+  const auto path = tiny_path(testing::tiny_model_of(DType::kQ4_K, 64, 256));
+  auto engine = engine::open_with_backend(testing::rank_test_options(path), emulated);
+  ASSERT_TRUE(engine) << engine.error().message;
+  const DeviceStats before = (*engine)->device();
+  static_cast<void>(testing::complete(**engine, testing::rank_test_requests((*engine)->info()).front()));
+  const DeviceStats after = (*engine)->device();
+  EXPECT_EQ(after.memory_bytes, uint64_t{16} << 30);
+  EXPECT_GT(after.weight_bytes, 0u);
+  EXPECT_LE(after.weight_bytes, (*engine)->info().weight_bytes);
+  EXPECT_EQ(after.kv_bytes, (*engine)->info().kv_bytes);
+  EXPECT_GT(after.work_bytes, 0u);
+  EXPECT_LT(after.free_bytes, after.memory_bytes);
+  EXPECT_GT(after.copied_in_bytes, before.copied_in_bytes);
+  EXPECT_GE(after.copied_out_bytes, before.copied_out_bytes + 4 * static_cast<uint64_t>((*engine)->info().n_vocab));
+  EXPECT_GT(after.launches, before.launches);
+}
+
 TEST_F(CudaEngine, chunks_preemption_and_drafts_change_nothing) {
   const auto path = tiny_path(testing::tiny_model_of(DType::kQ4_K, 64, 256));
   const std::vector<Change> changes = {

@@ -66,6 +66,7 @@ class CountingDevice final : public Device {
     last_[part] = launches;
     device_->run_all(launches);
   }
+  uint64_t free_bytes() const override { return device_->free_bytes(); }
   Result<void> status() const override { return device_->status(); }
 
  private:

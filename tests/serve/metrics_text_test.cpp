@@ -5,6 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
+
+#include "candor/info.h"
+#include "serve/core/metrics_page.h"
 
 namespace candor::testing {
 namespace {
@@ -38,6 +42,38 @@ TEST(metrics_text, what_a_client_could_choose_is_escaped) {
   EXPECT_EQ(metrics.text(),
             "# HELP g one\\ntwo \\\\ \"three\"\n# TYPE g gauge\ng{model=\"a\\\"b\\\\c\\nd\"} +Inf\n"
             "# HELP n none\n# TYPE n gauge\nn{model=\"a\\\"b\\\\c\\nd\"} NaN\n");
+}
+
+TEST(metrics_page, a_device_has_figures_and_a_machine_without_one_has_none) {
+  serve::MetricsText none;
+  serve::add_device({}, none);
+  EXPECT_EQ(none.text(), "");
+  serve::MetricsText metrics;
+  metrics.use_labels({{"model", "m"}});
+  serve::add_device({.name = "Card 1",
+                     .memory_bytes = 100,
+                     .free_bytes = 30,
+                     .weight_bytes = 40,
+                     .kv_bytes = 20,
+                     .work_bytes = 10,
+                     .copied_in_bytes = 7,
+                     .copied_out_bytes = 8,
+                     .launches = 9,
+                     .graph_launches = 11},
+                    metrics);
+  const std::string text = metrics.text();
+  const std::string labels = "{model=\"m\",device=\"Card 1\"";
+  for (const std::string& line :
+       {"candor_device_memory_bytes" + labels + "} 100", "candor_device_memory_free_bytes" + labels + "} 30",
+        "candor_device_memory_used_bytes" + labels + ",use=\"weights\"} 40",
+        "candor_device_memory_used_bytes" + labels + ",use=\"kv\"} 20",
+        "candor_device_memory_used_bytes" + labels + ",use=\"work\"} 10",
+        "candor_device_copied_bytes_total" + labels + ",direction=\"in\"} 7",
+        "candor_device_copied_bytes_total" + labels + ",direction=\"out\"} 8",
+        "candor_device_launches_total" + labels + ",of=\"kernel\"} 9",
+        "candor_device_launches_total" + labels + ",of=\"graph\"} 11"}) {
+    EXPECT_NE(text.find(line + "\n"), std::string::npos) << line << " is not in:\n" << text;
+  }
 }
 
 }  // namespace

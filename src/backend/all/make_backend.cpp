@@ -14,7 +14,7 @@ namespace {
 
 Result<std::unique_ptr<Backend>> open_cuda([[maybe_unused]] const BackendOptions& options) {
 #ifdef CANDOR_HAS_CUDA
-  CANDOR_ASSIGN(auto device, cuda::open_driver_device(options.device));
+  CANDOR_ASSIGN(auto device, cuda::open_device_of_rank(options.rank_here));
   return make_cuda_backend(std::move(device), {.n_threads = options.n_threads});
 #else
   return fail(
@@ -34,7 +34,7 @@ bool has_gpu_kernels() {
 }
 
 Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options) {
-  if (name == "cpu") return make_cpu_backend({.n_threads = options.n_threads});
+  if (name == "cpu") return make_cpu_backend({.n_threads = options.n_threads, .note = options.note});
   if (name == "cuda") return open_cuda(options);
   if (name == "reference") return make_reference_backend();
   return fail(ErrorKind::kInvalidInput,

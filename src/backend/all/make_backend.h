@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "backend/backend.h"
@@ -13,7 +14,8 @@ namespace candor::backend {
 
 struct BackendOptions {
   int32_t n_threads = 0;  // 0 = as many as platform::topology() advises
-  int32_t device = 0;     // which GPU, in the driver's order; ranks of one host take one each
+  int32_t rank_here = 0;  // of the ranks on this host, which take its GPUs in turn
+  std::string note{};     // of BackendInfo, of "cpu"
 };
 
 // Whether the program has kernels for GPUs.

@@ -44,7 +44,7 @@ double measure_reads(const kernels::KernelTable& table, platform::ThreadPool& po
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(const kernels::KernelTable& table, std::unique_ptr<platform::ThreadPool> pool)
+  CpuBackend(const kernels::KernelTable& table, std::unique_ptr<platform::ThreadPool> pool, std::string note)
       : table_(table), pool_(std::move(pool)), ops_(table, *pool_) {
     const int32_t n_threads = pool_->n_threads();
     info_ = {.name = "cpu",
@@ -52,7 +52,8 @@ class CpuBackend final : public Backend {
                             (n_threads == 1 ? " thread" : " threads"),
              .n_threads = n_threads,
              .default_kv = KvType::kBf16,
-             .rows = kKnownRows};
+             .rows = kKnownRows,
+             .note = std::move(note)};
   }
 
   const BackendInfo& info() const override { return info_; }
@@ -121,7 +122,7 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
   CANDOR_ASSIGN(auto pool, platform::ThreadPool::start({.n_threads = n_threads,
                                                         .spin = cpu::may_spin(topology, n_threads),
                                                         .places = platform::place_threads(topology, n_threads)}));
-  return std::make_unique<cpu::CpuBackend>(*table, std::move(pool));
+  return std::make_unique<cpu::CpuBackend>(*table, std::move(pool), options.note);
 }
 
 }  // namespace candor::backend

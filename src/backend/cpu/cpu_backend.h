@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "backend/backend.h"
 
@@ -17,6 +18,7 @@ namespace candor::backend {
 struct CpuOptions {
   int32_t n_threads = 0;                        // 0 = as platform::advise_threads() says; the calling thread counts
   const kernels::KernelTable* table = nullptr;  // nullptr = those of CANDOR_ISA, or else the fastest that run here
+  std::string note{};                           // of BackendInfo
 };
 
 // Refuses a thread count out of range, and what CANDOR_ISA names and this machine lacks.

@@ -65,6 +65,20 @@ class CudaBackend final : public Backend {
   RowsView read_rows(Activation x) override { return ops_.rows(x); }
   void write_rows(Activation x, std::span<const float> rows) override { ops_.write_rows(x, rows); }
   double read_bytes_per_s() override { return measure_reads(*device_); }
+  DeviceStats device_stats() const override {
+    const DeviceCounters& counters = device_->counters();
+    const auto taken = [&](MemoryUse use) { return counters.memory_bytes[static_cast<size_t>(use)].load(); };
+    return {.name = device_->info().name,
+            .memory_bytes = device_->info().memory_bytes,
+            .free_bytes = device_->free_bytes(),
+            .weight_bytes = taken(MemoryUse::kWeights),
+            .kv_bytes = taken(MemoryUse::kKv),
+            .work_bytes = taken(MemoryUse::kWork),
+            .copied_in_bytes = counters.copied_in_bytes,
+            .copied_out_bytes = counters.copied_out_bytes,
+            .launches = counters.launches,
+            .graph_launches = counters.graph_launches};
+  }
   // What a device reports is nobody's request's fault, and may be gone behind a restart.
   Result<void> health() const override {
     for (const Result<void>& part : {device_->status(), ops_.status()}) {

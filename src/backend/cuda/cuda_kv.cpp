@@ -12,11 +12,11 @@ Result<std::unique_ptr<CudaKv>> CudaKv::make(const KvLayout& layout, KvSize size
   CANDOR_ASSIGN(cpu::KvPlaces places, cpu::KvPlaces::make(layout, size.n_blocks));
   const size_t total = places.block_bytes() * static_cast<size_t>(size.n_blocks);
   std::unique_ptr<CudaKv> kv(new CudaKv(layout, size, std::move(places), device));
-  CANDOR_ASSIGN(kv->memory_, DeviceMemory::make(device, total));
+  CANDOR_ASSIGN(kv->memory_, DeviceMemory::make(device, total, MemoryUse::kKv));
   if (layout.state.n_layers == 0 || size.n_states == 0) return kv;
   const auto state_bytes = checked_mul<int64_t>(state_slot_bytes(layout.state), size.n_states);
   if (!state_bytes) return fail(ErrorKind::kOutOfMemory, "recurrent states exceed the address space; ask for fewer");
-  CANDOR_ASSIGN(kv->states_, DeviceMemory::make(device, static_cast<size_t>(*state_bytes)));
+  CANDOR_ASSIGN(kv->states_, DeviceMemory::make(device, static_cast<size_t>(*state_bytes), MemoryUse::kKv));
   kv->n_states_ = size.n_states;
   return kv;
 }

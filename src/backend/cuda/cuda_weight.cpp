@@ -15,7 +15,7 @@ Result<std::unique_ptr<CudaWeight>> upload_weight(const TensorView& tensor, Weig
   DeviceMemory memory;
   if (role != WeightRole::kEmbedding) {
     const void* src = role == WeightRole::kVector ? static_cast<const void*>(host->values()) : host->panels();
-    CANDOR_ASSIGN(memory, DeviceMemory::make(device, host->n_bytes()));
+    CANDOR_ASSIGN(memory, DeviceMemory::make(device, host->n_bytes(), MemoryUse::kWeights));
     device.copy_in(memory.data(), src, host->n_bytes());
   }
   if (!is_kept) host.reset();

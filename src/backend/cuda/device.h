@@ -7,6 +7,8 @@
 // What fails after memory was allocated, fails later than it was asked for: status() keeps the first error, and what is
 // copied out after one is unspecified.
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -29,9 +31,22 @@ struct DeviceInfo {
   uint32_t max_shared_bytes = 0;  // of a block of threads
 };
 
+// What memory is taken for.
+enum class MemoryUse : uint8_t { kWork, kWeights, kKv };
+
+// Totals, and what stands now. Any thread.
+struct DeviceCounters {
+  std::atomic<uint64_t> copied_in_bytes{0}, copied_out_bytes{0};  // from and to the host
+  std::atomic<uint64_t> launches{0}, graph_launches{0};           // of kernels one by one, of lists as one graph
+  std::array<std::atomic<uint64_t>, 3> memory_bytes{};            // by MemoryUse, of DeviceMemory
+};
+
 class Device : public Launcher {
  public:
   virtual const DeviceInfo& info() const = 0;
+  const DeviceCounters& counters() const { return counters_; }
+  // Of its memory, now; 0: unknown. Any thread.
+  virtual uint64_t free_bytes() const = 0;
 
   // An address of the device's, aligned to 256 bytes; the host does not read or write there.
   virtual Result<std::byte*> allocate(size_t n_bytes) = 0;
@@ -55,27 +70,37 @@ class Device : public Launcher {
 
   // The first error. Any thread.
   virtual Result<void> status() const = 0;
+
+ protected:
+  friend class DeviceMemory;
+  DeviceCounters counters_;
 };
 
 // Memory of a device, released with its owner. The device outlives it.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
-  static Result<DeviceMemory> make(Device& device, size_t n_bytes) {
+  static Result<DeviceMemory> make(Device& device, size_t n_bytes, MemoryUse use = MemoryUse::kWork) {
     if (n_bytes == 0) return DeviceMemory{};
     CANDOR_ASSIGN(std::byte * memory, device.allocate(n_bytes));
-    return DeviceMemory(device, memory, n_bytes);
+    return DeviceMemory(device, memory, n_bytes, use);
   }
   DeviceMemory(DeviceMemory&& other) noexcept
-      : device_(other.device_), memory_(std::exchange(other.memory_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+      : device_(other.device_),
+        memory_(std::exchange(other.memory_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        use_(other.use_) {}
   DeviceMemory& operator=(DeviceMemory&& other) noexcept {
     std::swap(device_, other.device_);
     std::swap(memory_, other.memory_);
     std::swap(size_, other.size_);
+    std::swap(use_, other.use_);
     return *this;
   }
   ~DeviceMemory() {
-    if (memory_ != nullptr) device_->release(memory_);
+    if (memory_ == nullptr) return;
+    counted() -= size_;
+    device_->release(memory_);
   }
 
   std::byte* data() const { return memory_; }
@@ -86,11 +111,16 @@ class DeviceMemory {
   size_t size() const { return size_; }
 
  private:
-  DeviceMemory(Device& device, std::byte* memory, size_t n_bytes) : device_(&device), memory_(memory), size_(n_bytes) {}
+  DeviceMemory(Device& device, std::byte* memory, size_t n_bytes, MemoryUse use)
+      : device_(&device), memory_(memory), size_(n_bytes), use_(use) {
+    counted() += size_;
+  }
+  std::atomic<uint64_t>& counted() { return device_->counters_.memory_bytes[static_cast<size_t>(use_)]; }
 
   Device* device_ = nullptr;
   std::byte* memory_ = nullptr;
   size_t size_ = 0;
+  MemoryUse use_ = MemoryUse::kWork;
 };
 
 }  // namespace candor::backend::cuda

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -65,6 +66,7 @@ class DriverDevice final : public Device {
   void wait() override;
   void launch(const char* kernel, const Launch& launch, const void* args, size_t n_bytes) override;
   void run_all(const LaunchList& launches) override;
+  uint64_t free_bytes() const override;
   Result<void> status() const override;
 
  private:
@@ -204,10 +206,12 @@ bool DriverDevice::attempt(const char* what, const Call& call) {
 }
 
 void DriverDevice::copy_in(void* dst, const void* src, size_t n_bytes) {
+  counters_.copied_in_bytes += n_bytes;
   attempt("a copy to it", [&] { return staging_.copy_in(address_of(dst), src, n_bytes, stream_); });
 }
 
 void DriverDevice::copy_out(void* dst, const void* src, size_t n_bytes) {
+  counters_.copied_out_bytes += n_bytes;
   const bool is_done = attempt("a copy from it", [&] {
     const DriverStatus status = n_bytes == 0 ? 0 : driver_.copy_out(dst, address_of(src), n_bytes, stream_);
     return status == 0 ? driver_.synchronize(stream_) : status;
@@ -223,6 +227,13 @@ void DriverDevice::copy(void* dst, const void* src, size_t n_bytes) {
 void DriverDevice::clear(void* dst, size_t n_bytes) {
   if (n_bytes == 0) return;
   attempt("memory was cleared", [&] { return driver_.set_bytes(address_of(dst), 0, n_bytes, stream_); });
+}
+
+uint64_t DriverDevice::free_bytes() const {
+  size_t free_bytes = 0, all_bytes = 0;
+  if (is_failed()) return 0;
+  const CurrentContext current(driver_, context_);
+  return current.status() == 0 && driver_.memory_info(&free_bytes, &all_bytes) == 0 ? free_bytes : 0;
 }
 
 void DriverDevice::wait() {
@@ -242,6 +253,7 @@ DriverStatus DriverDevice::launch_one(const char* kernel, const Launch& launch, 
   DriverHandle function = nullptr;
   if (const DriverStatus status = kernels_.prepare(kernel, launch, &function); status != 0) return status;
   void* values[] = {const_cast<void*>(args)};
+  ++counters_.launches;
   return driver_.launch(function, launch.x, launch.y, launch.z, launch.n_threads, 1, 1, launch.shared_bytes, stream_,
                         values, nullptr);
 }
@@ -251,7 +263,10 @@ void DriverDevice::run_all(const LaunchList& launches) {
   const CurrentContext current(driver_, context_);
   LaunchGraphs::Outcome outcome{.status = current.status()};
   if (outcome.status == 0) outcome = graphs_.run(launches, stream_);
-  if (outcome.is_launched) return;
+  if (outcome.is_launched) {
+    ++counters_.graph_launches;
+    return;
+  }
   for (const LaunchList::Entry& entry : launches.entries()) {
     if (outcome.status != 0) break;
     outcome = {.status = launch_one(entry.kernel, entry.launch, launches.args(entry)), .entry = &entry};
@@ -276,19 +291,15 @@ KernelImages embedded_kernels() {
   return {.images = {candor_cuda_images, n}, .version = candor_cuda_version};
 }
 
-Result<std::unique_ptr<Device>> open_driver_device(int32_t ordinal) {
-  const KernelImages kernels = embedded_kernels();
-  if (kernels.images.empty()) {
-    return fail(ErrorKind::kUnsupported,
-                "this program was built without kernels for GPUs: build with -DCANDOR_CUDA=ON");
-  }
-  CANDOR_ASSIGN(const DriverFunctions driver, load_driver());
-  return open_driver_device(ordinal, driver, kernels);
+namespace {
+
+Result<DriverFunctions> driver_for(const KernelImages& kernels) {
+  if (!kernels.images.empty()) return load_driver();
+  return fail(ErrorKind::kUnsupported, "this program was built without kernels for GPUs: build with -DCANDOR_CUDA=ON");
 }
 
-Result<std::unique_ptr<Device>> open_driver_device(int32_t ordinal, const DriverFunctions& driver,
-                                                   const KernelImages& kernels) {
-  CANDOR_ASSIGN(DriverReport report, report_driver(driver));
+Result<std::unique_ptr<Device>> open_reported(DriverReport report, int32_t ordinal, const DriverFunctions& driver,
+                                              const KernelImages& kernels) {
   CANDOR_TRY(check_version(report.version, kernels.version));
   const int32_t n_devices = static_cast<int32_t>(report.devices.size());
   if (ordinal < 0 || ordinal >= n_devices) {
@@ -307,6 +318,33 @@ Result<std::unique_ptr<Device>> open_driver_device(int32_t ordinal, const Driver
   auto device = std::make_unique<DriverDevice>(ordinal, std::move(info), driver);
   CANDOR_TRY(device->open(ordinal, kernels));
   return std::unique_ptr<Device>(std::move(device));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> open_driver_device(int32_t ordinal) {
+  const KernelImages kernels = embedded_kernels();
+  CANDOR_ASSIGN(const DriverFunctions driver, driver_for(kernels));
+  return open_driver_device(ordinal, driver, kernels);
+}
+
+Result<std::unique_ptr<Device>> open_driver_device(int32_t ordinal, const DriverFunctions& driver,
+                                                   const KernelImages& kernels) {
+  CANDOR_ASSIGN(DriverReport report, report_driver(driver));
+  return open_reported(std::move(report), ordinal, driver, kernels);
+}
+
+Result<std::unique_ptr<Device>> open_device_of_rank(int32_t rank_here) {
+  const KernelImages kernels = embedded_kernels();
+  CANDOR_ASSIGN(const DriverFunctions driver, driver_for(kernels));
+  return open_device_of_rank(rank_here, driver, kernels);
+}
+
+Result<std::unique_ptr<Device>> open_device_of_rank(int32_t rank_here, const DriverFunctions& driver,
+                                                    const KernelImages& kernels) {
+  CANDOR_ASSIGN(DriverReport report, report_driver(driver));
+  const auto n_devices = std::max<int32_t>(1, static_cast<int32_t>(report.devices.size()));
+  return open_reported(std::move(report), rank_here % n_devices, driver, kernels);
 }
 
 }  // namespace candor::backend::cuda

@@ -21,11 +21,14 @@ struct KernelImages {
 // What the program carries; none without -DCANDOR_CUDA=ON.
 KernelImages embedded_kernels();
 
-// ordinal: in the driver's order, among the cards that CUDA_VISIBLE_DEVICES leaves.
-// Errors: no driver, one that is too old, no such card, one older than compute capability 8.0, memory, and what the
-// driver reports.
+// ordinal: in the driver's order, among the cards that CUDA_VISIBLE_DEVICES leaves. Ranks of one host take them in
+// turn: each has one for itself where there are enough, or where each sees its own alone. Errors: no driver, one that
+// is too old, no such card, one older than compute capability 8.0, memory, and what the driver reports.
 Result<std::unique_ptr<Device>> open_driver_device(int32_t ordinal);
 Result<std::unique_ptr<Device>> open_driver_device(int32_t ordinal, const DriverFunctions& driver,
                                                    const KernelImages& kernels);
+Result<std::unique_ptr<Device>> open_device_of_rank(int32_t rank_here);
+Result<std::unique_ptr<Device>> open_device_of_rank(int32_t rank_here, const DriverFunctions& driver,
+                                                    const KernelImages& kernels);
 
 }  // namespace candor::backend::cuda

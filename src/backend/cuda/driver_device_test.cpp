@@ -84,6 +84,39 @@ TEST(driver_device, a_missing_card_is_refused) {
       "-L, and CUDA_VISIBLE_DEVICES");
 }
 
+TEST(driver_device, ranks_of_a_host_take_its_cards_in_turn) {
+  FakeDriver fake;
+  fake.n_devices = 2;
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    EXPECT_TRUE(open_device_of_rank(rank, fake.functions(), {.images = kImages, .version = 13050}));
+  }
+  EXPECT_EQ(fake.opened, (std::vector<int32_t>{0, 1, 0, 1}));
+  fake.n_devices = 0;
+  EXPECT_FALSE(open_device_of_rank(1, fake.functions(), {.images = kImages, .version = 13050}));
+}
+
+TEST(driver_device, what_crosses_and_what_is_taken_is_counted) {
+  FakeDriver fake;
+  const auto device = open_fake(fake);
+  ASSERT_TRUE(device);
+  const DeviceCounters& counters = (*device)->counters();
+  const std::vector<std::byte> bytes(96);
+  {
+    const auto weights = DeviceMemory::make(**device, 4096, MemoryUse::kWeights);
+    const auto work = DeviceMemory::make(**device, 128);
+    ASSERT_TRUE(weights && work);
+    (*device)->copy_in(weights->data(), bytes.data(), 96);
+    std::vector<std::byte> out(32);
+    (*device)->copy_out(out.data(), weights->data(), 32);
+    EXPECT_EQ(counters.memory_bytes[static_cast<size_t>(MemoryUse::kWeights)], 4096u);
+    EXPECT_EQ(counters.memory_bytes[static_cast<size_t>(MemoryUse::kWork)], 128u);
+  }
+  for (const auto& use : counters.memory_bytes) EXPECT_EQ(use, 0u);
+  EXPECT_EQ(counters.copied_in_bytes, 96u);
+  EXPECT_EQ(counters.copied_out_bytes, 32u);
+  EXPECT_EQ((*device)->free_bytes(), fake.free_bytes);
+}
+
 TEST(driver_device, an_old_card_is_refused) {
   FakeDriver fake;
   fake.major = 7;

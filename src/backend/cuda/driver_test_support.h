@@ -44,6 +44,7 @@ class FakeDriver {
 
   std::map<std::string, int32_t> n_calls{};
   std::vector<Launched> launched{};
+  std::vector<int32_t> opened{};  // cards, by their numbers
   std::vector<std::pair<void*, int32_t>> attributes{};
   int32_t depth = 0;         // contexts that are pushed
   int32_t n_live = 0;        // allocations, events, streams, modules and contexts
@@ -154,8 +155,8 @@ inline DriverFunctions FakeDriver::functions() const {
   CANDOR_FAKE_CALL(device_attribute, cuDeviceGetAttribute, kNothing, (int32_t * v, int32_t a, int32_t),
                    return fake::value_of(v, a))
   CANDOR_FAKE_CALL(device_memory, cuDeviceTotalMem_v2, kNothing, (size_t * n, int32_t), *n = size_t{80} << 30; return 0)
-  CANDOR_FAKE_CALL(retain_context, cuDevicePrimaryCtxRetain, kNothing, (H * c, int32_t), *c = &current();
-                   ++current().n_live; return 0)
+  CANDOR_FAKE_CALL(retain_context, cuDevicePrimaryCtxRetain, kNothing, (H * c, int32_t i), *c = &current();
+                   current().opened.push_back(i); ++current().n_live; return 0)
   CANDOR_FAKE_CALL(release_context, cuDevicePrimaryCtxRelease_v2, kNothing, (int32_t), --current().n_live; return 0)
   CANDOR_FAKE_CALL(push_context, cuCtxPushCurrent_v2, kNothing, (H), ++current().depth; return 0)
   CANDOR_FAKE_CALL(pop_context, cuCtxPopCurrent_v2, kContextMaybeLost, (H*), --current().depth; return 0)

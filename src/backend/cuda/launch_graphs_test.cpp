@@ -80,6 +80,7 @@ TEST_F(LaunchGraphsTest, a_list_that_comes_again_is_a_graph_and_asks_nothing_mor
   EXPECT_EQ(n_single(), 5);
   EXPECT_EQ(n_graphs(), 1);
   EXPECT_EQ(n_graph_launches(), 3);
+  EXPECT_EQ(device_->counters().graph_launches, 3u);
   EXPECT_EQ(n_updates(), 0);
   device_.reset();
   EXPECT_EQ(fake_.n_live, 0);

@@ -64,6 +64,7 @@ class MixedBackend final : public Backend {
   RowsView read_rows(Activation x) override { return ops_.read_rows(x); }
   void write_rows(Activation x, std::span<const float> rows) override { ops_.write_rows(x, rows); }
   Result<void> health() const override;
+  DeviceStats device_stats() const override { return on(Side::kDevice).device_stats(); }
 
  private:
   mixed::MixedKv::Backends backends() const { return {sides_[0].get(), sides_[1].get()}; }

@@ -53,6 +53,9 @@ RankBackend::RankBackend(std::unique_ptr<Backend> inner, RankOptions options)
       info_(inner_->info()) {
   info_.n_ranks = options_.size;
   info_.n_ranks_here = static_cast<int32_t>(options_.here.size());
+  // Each rank has a device like this one.
+  info_.device_bytes *= options_.here.size();
+  info_.free_bytes *= options_.here.size();
   info_.n_threads = options_.n_threads > 0 ? options_.n_threads : info_.n_threads * options_.size;
   info_.description =
       std::to_string(options_.size) + (options_.size == 1 ? " rank, " : " ranks, each ") + info_.description;

@@ -70,6 +70,7 @@ class RankBackend final : public Backend {
   RowsView read_rows(Activation x) override { return inner_->read_rows(x); }
   Result<void> health() const override;
   RankTraffic rank_traffic() const override;
+  DeviceStats device_stats() const override { return inner_->device_stats(); }
 
   // What a rank that follows runs at each step: launches the pass on its model.
   using RunPass = std::function<void(const Pass& pass, const StepBatch& batch, KvStore& kv)>;

@@ -51,6 +51,7 @@ class ForwardingBackend : public Backend {
   void begin_pass(const Pass& pass) override { inner_->begin_pass(pass); }
   Result<void> health() const override { return inner_->health(); }
   RankTraffic rank_traffic() const override { return inner_->rank_traffic(); }
+  DeviceStats device_stats() const override { return inner_->device_stats(); }
   float* host_rows(Activation x) override { return inner_->host_rows(x); }
 
  protected:

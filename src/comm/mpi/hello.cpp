@@ -74,11 +74,11 @@ Result<void> check_hellos(std::span<const Hello> hellos) {
     }
     if (std::string_view(other.version.data()) != first.version.data()) {
       return bad_hello(name + " is candor " + other.version.data() + ", and rank 0 is " + first.version.data() +
-                     ": start all ranks from one version");
+                       ": start all ranks from one version");
     }
     if (other.command_hash != first.command_hash) {
       return bad_hello(name + " was started as '" + other.command.data() + "', and rank 0 as '" + first.command.data() +
-                     "': give all ranks the same options");
+                       "': give all ranks the same options");
     }
   }
   return {};
@@ -99,6 +99,12 @@ int32_t count_beside(std::span<const Hello> hellos, int32_t rank) {
   const Hello& own = hellos[static_cast<size_t>(rank)];
   const auto n = std::ranges::count_if(hellos, [&own](const Hello& other) { return is_beside(own, other); });
   return std::max(1, static_cast<int32_t>(n));
+}
+
+int32_t count_before(std::span<const Hello> hellos, int32_t rank) {
+  const Hello& own = hellos[static_cast<size_t>(rank)];
+  return static_cast<int32_t>(std::ranges::count_if(hellos.first(static_cast<size_t>(rank)),
+                                                    [&own](const Hello& other) { return is_beside(own, other); }));
 }
 
 }  // namespace candor::comm

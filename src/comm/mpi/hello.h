@@ -20,8 +20,8 @@ struct Hello {
   std::array<char, 96> machine{};
   uint64_t shares_memory = 0;  // with ranks of the same machine that share it too
   int32_t pid = 0;
-  int32_t descriptor = -1;    // of the memory that it offers to ranks of its machine
-  uint64_t command_hash = 0;  // of the whole command line
+  int32_t descriptor = -1;          // of the memory that it offers to ranks of its machine
+  uint64_t command_hash = 0;        // of the whole command line
   std::array<char, 512> command{};  // its beginning
 };
 
@@ -38,5 +38,7 @@ std::string name_of_rank(std::span<const Hello> hellos, int32_t rank);
 std::vector<int32_t> ranks_near(std::span<const Hello> hellos, int32_t rank);
 // How many ranks run on that rank's machine.
 int32_t count_beside(std::span<const Hello> hellos, int32_t rank);
+// How many of them have a lower number.
+int32_t count_before(std::span<const Hello> hellos, int32_t rank);
 
 }  // namespace candor::comm

@@ -56,6 +56,10 @@ TEST(hello, ranks_of_one_machine_are_near_each_other_and_those_of_none_to_themse
   EXPECT_EQ(ranks_near(hellos, 3), (std::vector<int32_t>{3}));
   EXPECT_EQ(count_beside(hellos, 0), 2);
   EXPECT_EQ(count_beside(hellos, 3), 1);
+  EXPECT_EQ(count_before(hellos, 0), 0);
+  EXPECT_EQ(count_before(hellos, 1), 0);
+  EXPECT_EQ(count_before(hellos, 2), 1);
+  EXPECT_EQ(count_before(hellos, 4), 0);
 }
 
 TEST(hello, who_shares_no_memory_stands_beside_others_and_is_not_near_them) {
@@ -64,6 +68,7 @@ TEST(hello, who_shares_no_memory_stands_beside_others_and_is_not_near_them) {
   EXPECT_EQ(ranks_near(hellos, 0), (std::vector<int32_t>{0, 2}));
   EXPECT_EQ(ranks_near(hellos, 1), (std::vector<int32_t>{1}));
   EXPECT_EQ(count_beside(hellos, 1), 3);
+  EXPECT_EQ(count_before(hellos, 2), 2);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@
 namespace candor::comm {
 
 struct JobOptions {
-  std::string command{};  // what this process was started as: the same of all ranks
+  std::string command{};      // what this process was started as: the same of all ranks
   bool shares_memory = true;  // with ranks of its host
   std::chrono::milliseconds patience{30'000};
 };
@@ -47,6 +47,8 @@ class MpiJob {
   const std::vector<int32_t>& near() const { return near_; }
   // Ranks of this host, with those that share no memory.
   int32_t n_beside() const { return count_beside(hellos_, rank_); }
+  // Which of them this one is.
+  int32_t rank_beside() const { return count_before(hellos_, rank_); }
   bool has_far() const { return near_.size() < hellos_.size(); }
   Communicator& communicator() { return *comm_; }
   // The communicator for one model, which is given back by its end; one at a time.

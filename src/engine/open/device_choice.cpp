@@ -8,6 +8,7 @@
 #include "engine/open/loaded_model.h"
 #include "engine/open/memory_plan.h"
 #include "engine/open/rank_group.h"
+#include "engine/open/rank_places.h"
 #include "engine/open/shared_device.h"
 
 namespace candor::engine {
@@ -59,10 +60,10 @@ Result<std::unique_ptr<backend::Backend>> make_named_backend(const EngineOptions
   CANDOR_TRY(check(options));
   if (options.backend == kGpu || options.gpu_layers || options.cpu_experts) return make_on_gpu(options);
   if (options.backend != kAuto) return make_ranked_backend(options);
-  if (!has_ranks(options)) {
-    if (auto device = make_on_gpu(options)) return device;
-  }
-  return make_on(options, "cpu");
+  if (has_ranks(options) || !backend::has_gpu_kernels()) return make_on(options, "cpu");
+  auto device = make_on_gpu(options);
+  if (device) return device;
+  return backend::make_backend("cpu", {.n_threads = all_threads(options), .note = "no GPU: " + device.error().message});
 }
 
 }  // namespace candor::engine

@@ -220,6 +220,7 @@ ModelInfo describe(const LoadedModel& loaded) {
   info.tokenizer = loaded.tokenizer->description();
   info.backend = backend.name;
   info.backend_description = backend.description;
+  info.device_note = backend.note;
   info.n_threads = backend.n_threads;
   info.weight_bytes = loaded.model->weight_bytes();
   info.kv_bytes = loaded.kv->n_bytes();

@@ -117,4 +117,8 @@ const platform::ProcessPlace& joined_place(const HostPlaces& host) {
   return host.places.at(static_cast<size_t>(std::ranges::find(job.near(), job.rank()) - job.near().begin()));
 }
 
+int32_t joined_rank_here() {
+  return comm::MpiJob::current()->rank_beside();
+}
+
 }  // namespace candor::engine

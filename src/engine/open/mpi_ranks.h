@@ -36,5 +36,7 @@ backend::RankOptions joined_rank_options(const EngineOptions& options, bool can_
 // The places of this host's ranks, and this rank's place among them: -t counts a host's threads.
 HostPlaces joined_places(const EngineOptions& options);
 const platform::ProcessPlace& joined_place(const HostPlaces& host);
+// Which of the ranks on this host this one is, those that share no memory included.
+int32_t joined_rank_here();
 
 }  // namespace candor::engine

@@ -35,11 +35,10 @@ namespace {
 
 constexpr std::chrono::seconds kArrival{30};
 
-// What a rank computes its part with.
-// rank: of those on this host, whose GPUs are one each.
+// What a rank computes its part with. rank_here: of those on this host.
 Result<std::unique_ptr<backend::Backend>> make_inner(const EngineOptions& options, int32_t n_threads,
-                                                     int32_t rank = 0) {
-  return backend::make_backend(options.backend, {.n_threads = n_threads, .device = rank});
+                                                     int32_t rank_here) {
+  return backend::make_backend(options.backend, {.n_threads = n_threads, .rank_here = rank_here});
 }
 
 Result<backend::RankGroup> start_group(EngineOptions options, HostPlaces places) {
@@ -143,13 +142,13 @@ std::string take_text(backend::OrderReader& reader) {
 
 Result<std::unique_ptr<backend::Backend>> make_ranked_backend(const EngineOptions& options) {
   CANDOR_TRY(check_ranks(options));
-  if (options.n_ranks == 1) return make_inner(options, all_threads(options));
+  if (options.n_ranks == 1) return make_inner(options, all_threads(options), 0);
   EngineOptions own = options;
   if (!own.uses_mpi) own.n_threads = all_threads(options);
   const HostPlaces places = own.uses_mpi ? joined_places(own) : place_ranks(own, own.n_ranks, 0);
   const platform::ProcessPlace& place = own.uses_mpi ? joined_place(places) : places.places.front();
   platform::bind_to(place);
-  CANDOR_ASSIGN(auto inner, make_inner(own, place.n_threads));
+  CANDOR_ASSIGN(auto inner, make_inner(own, place.n_threads, own.uses_mpi ? joined_rank_here() : 0));
   CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
   backend::RankOptions ranks = rank_options(own, places);
   ranks.table = table;
@@ -158,7 +157,7 @@ Result<std::unique_ptr<backend::Backend>> make_ranked_backend(const EngineOption
 
 Result<std::unique_ptr<backend::Backend>> make_planning_rank(const EngineOptions& options, int32_t rank) {
   const HostPlaces host = place_ranks(options, options.n_ranks, 0);
-  CANDOR_ASSIGN(auto inner, make_inner(options, host.places.at(static_cast<size_t>(rank)).n_threads));
+  CANDOR_ASSIGN(auto inner, make_inner(options, host.places.at(static_cast<size_t>(rank)).n_threads, rank));
   CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
   return std::make_unique<backend::RankBackend>(
       std::move(inner), backend::RankOptions{.rank = 0, .size = options.n_ranks, .here = {rank}, .table = table});
@@ -229,7 +228,7 @@ Result<void> follow_as_rank(const EngineOptions& options, std::unique_ptr<backen
 Result<void> follow_at(const platform::ProcessPlace& place, const EngineOptions& options, int32_t rank,
                        std::unique_ptr<comm::Communicator> comm) {
   platform::bind_to(place);
-  auto inner = make_inner(options, place.n_threads, options.uses_mpi ? 0 : rank);
+  auto inner = make_inner(options, place.n_threads, options.uses_mpi ? joined_rank_here() : rank);
   if (inner) return follow_as_rank(options, std::move(*inner), rank, {nullptr, std::move(comm)});
   comm->say_failed(inner.error());
   return inner.error();

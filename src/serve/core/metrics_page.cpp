@@ -7,7 +7,6 @@
 
 #include "candor/info.h"
 #include "candor/metrics.h"
-#include "serve/core/metrics_text.h"
 
 namespace candor::serve {
 namespace {
@@ -104,6 +103,28 @@ void add_distributions(const EngineMetrics& metrics, MetricsText& families) {
 
 }  // namespace
 
+void add_device(const DeviceStats& stats, MetricsText& families) {
+  if (stats.name.empty()) return;
+  const auto n = [](auto value) { return static_cast<double>(value); };
+  const auto labelled = [&](const char* name, const char* value) {
+    return MetricLabels{{"device", stats.name}, {name, value}};
+  };
+  const MetricLabels device = {{"device", stats.name}};
+  families.gauge("candor_device_memory_bytes", "Memory of the device", n(stats.memory_bytes), device);
+  families.gauge("candor_device_memory_free_bytes", "Of it, left by all processes", n(stats.free_bytes), device);
+  constexpr const char* kUsed = "Of it, taken by this model, by use";
+  families.gauge("candor_device_memory_used_bytes", kUsed, n(stats.weight_bytes), labelled("use", "weights"));
+  families.gauge("candor_device_memory_used_bytes", kUsed, n(stats.kv_bytes), labelled("use", "kv"));
+  families.gauge("candor_device_memory_used_bytes", kUsed, n(stats.work_bytes), labelled("use", "work"));
+  constexpr const char* kCopied = "Copied to the device (in) and from it (out)";
+  families.counter("candor_device_copied_bytes_total", kCopied, n(stats.copied_in_bytes), labelled("direction", "in"));
+  families.counter("candor_device_copied_bytes_total", kCopied, n(stats.copied_out_bytes),
+                   labelled("direction", "out"));
+  constexpr const char* kLaunched = "Calls that run kernels: of one, and of a step's as a graph";
+  families.counter("candor_device_launches_total", kLaunched, n(stats.launches), labelled("of", "kernel"));
+  families.counter("candor_device_launches_total", kLaunched, n(stats.graph_launches), labelled("of", "graph"));
+}
+
 void MetricsPage::count_reply(int status) {
   const std::lock_guard lock(mutex_);
   ++replies_[status];
@@ -120,6 +141,7 @@ std::string MetricsPage::text(std::span<const ModelFigures> models, bool is_name
     add_drafts(seen, model.engine.info(), families);
     add_disk_cache(model.engine.disk_cache(), families);
     add_images(model.engine.image_stats(), model.engine.info(), families);
+    add_device(model.engine.device(), families);
     add_distributions(seen, families);
     if (model.read_limit <= 0 || seen.step_ms.sum <= 0) continue;
     const double bytes =

@@ -12,6 +12,8 @@
 #include <string>
 
 #include "candor/engine.h"
+#include "candor/info.h"
+#include "serve/core/metrics_text.h"
 #include "serve/http/fair_budget.h"
 #include "serve/http/faults.h"
 #include "serve/http/server.h"
@@ -31,6 +33,9 @@ struct ModelFigures {
   std::string name{};
   double read_limit = 0;  // bytes a second that this machine's memory gives; 0: unknown
 };
+
+// Of a device with memory of its own; of none nothing.
+void add_device(const DeviceStats& stats, MetricsText& families);
 
 class MetricsPage {
  public:

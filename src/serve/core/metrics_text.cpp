@@ -33,8 +33,8 @@ void MetricsText::counter(std::string_view name, std::string_view help, double v
   samples_of(name, help, "counter") += fmt::format("{}{} {}\n", name, labels_with(labels), number(value));
 }
 
-void MetricsText::gauge(std::string_view name, std::string_view help, double value) {
-  samples_of(name, help, "gauge") += fmt::format("{}{} {}\n", name, labels_with({}), number(value));
+void MetricsText::gauge(std::string_view name, std::string_view help, double value, const MetricLabels& labels) {
+  samples_of(name, help, "gauge") += fmt::format("{}{} {}\n", name, labels_with(labels), number(value));
 }
 
 void MetricsText::histogram(std::string_view name, std::string_view help, std::span<const MetricBucket> buckets,

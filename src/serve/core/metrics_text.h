@@ -27,7 +27,7 @@ class MetricsText {
   // Of every metric that is added from now on, before its own.
   void use_labels(MetricLabels labels) { shared_ = std::move(labels); }
   void counter(std::string_view name, std::string_view help, double value, const MetricLabels& labels = {});
-  void gauge(std::string_view name, std::string_view help, double value);
+  void gauge(std::string_view name, std::string_view help, double value, const MetricLabels& labels = {});
   // buckets: without that of all, which is `count`. sum: of what was seen.
   void histogram(std::string_view name, std::string_view help, std::span<const MetricBucket> buckets, uint64_t count,
                  double sum);

@@ -132,6 +132,7 @@ Result<void> Models::open(const Shared& entry, Lock& lock) {
   log_.info(fmt::format("loaded \"{}\" in {:.1f} s, planned as {}; calls of tools are read in the form {}", source.name,
                         took.count(), megabytes(entry->planned_bytes), text::to_string(form.output.tools)));
   if (!form.own_fault.empty()) log_.warning(fmt::format("{}; it is not followed", form.own_fault));
+  if (!engine.info().device_note.empty()) log_.info(engine.info().device_note);
   lock.lock();
   entry->opened = std::move(*opened);
   entry->served = std::move(served);

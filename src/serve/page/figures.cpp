@@ -46,6 +46,7 @@ Json model_json(const Core& core) {
           {"family", info.family},
           {"format", info.format},
           {"backend", info.backend_description},
+          {"device_note", info.device_note},
           {"n_parameters", info.n_parameters},
           {"n_layers", info.n_layers},
           {"dim", info.dim},
@@ -96,9 +97,18 @@ Json steps_json(const StepHistory* history, int64_t n_known) {
           {"newest", std::move(rows)}};
 }
 
-Json memory_json(const ModelInfo& info) {
+// Of the device that computes, else of the machine.
+Json memory_json(const ModelInfo& info, const DeviceStats& device) {
+  if (!device.name.empty()) {
+    return {{"device", device.name},
+            {"weights", device.weight_bytes},
+            {"kv", device.kv_bytes},
+            {"available", device.free_bytes},
+            {"machine", device.memory_bytes}};
+  }
   const platform::Topology machine = platform::read_topology();
-  return {{"weights", info.weight_bytes},
+  return {{"device", nullptr},
+          {"weights", info.weight_bytes},
           {"kv", info.kv_bytes},
           {"available", machine.memory_available_bytes},
           {"machine", machine.memory_bytes}};
@@ -183,7 +193,7 @@ void send_live(const ServerCore& server, http::Exchange& exchange) {
                {"refused", seen.n_refused},
                {"generations", core.places.n_tickets()},
                {"inflight_bytes", {{"used", core.bytes.used()}, {"limit", core.bytes.limit()}}},
-               {"memory", memory_json(info)},
+               {"memory", memory_json(info, core.engine.device())},
                {"energy_uj", energy_json()},
                {"limit", std::move(limit)},
                {"steps", steps_json(server.steps, n_known.value_or(0))}};

@@ -82,7 +82,7 @@ export interface Live {
   refused: number;
   generations: number;
   inflight_bytes: { used: number; limit: number };
-  memory: { weights: number; kv: number; available: number; machine: number };
+  memory: { device: string | null; weights: number; kv: number; available: number; machine: number }; // of the device, else the machine's
   energy_uj: [name: string, used: number, range: number][] | null; // counters that begin anew behind their range
   limit: { read_bytes_per_s: number; steps_per_s: number } | null;
   steps: {

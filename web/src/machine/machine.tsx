@@ -43,7 +43,7 @@ function Memory() {
         <i style={{ width: part(memory.weights), background: "var(--series-1)" }} />
         <i style={{ width: part(memory.kv), background: "var(--series-2)" }} />
       </div>
-      <p>weights <b>{bytes(memory.weights)}</b> · K/V <b>{bytes(memory.kv)}</b> · machine <b>{bytes(total)}</b>{memory.available ? <> · free <b>{bytes(memory.available)}</b></> : ""}</p>
+      <p>weights <b>{bytes(memory.weights)}</b> · K/V <b>{bytes(memory.kv)}</b> · {memory.device ?? "machine"} <b>{bytes(total)}</b>{memory.available ? <> · free <b>{bytes(memory.available)}</b></> : ""}</p>
     </section>
   );
 }

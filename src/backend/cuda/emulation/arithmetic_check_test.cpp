@@ -38,6 +38,7 @@ class ChangedDevice final : public Device {
   void launch(const char* kernel, const Launch& launch, const void* args, size_t n_bytes) override {
     device_->launch(kernel, launch, args, n_bytes);
   }
+  uint64_t free_bytes() const override { return device_->free_bytes(); }
   Result<void> status() const override { return device_->status(); }
 
  private:

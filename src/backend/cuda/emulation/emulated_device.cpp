@@ -87,11 +87,20 @@ bool EmulatedDevice::may_touch(const char* what, const void* begin, size_t n_byt
   return false;
 }
 
+// As if nobody else used it.
+uint64_t EmulatedDevice::free_bytes() const {
+  uint64_t n_taken = 0;
+  for (const auto& use : counters_.memory_bytes) n_taken += use;
+  return info_.memory_bytes - std::min(info_.memory_bytes, n_taken);
+}
+
 void EmulatedDevice::copy_in(void* dst, const void* src, size_t n_bytes) {
+  counters_.copied_in_bytes += n_bytes;
   if (may_touch("copy_in", dst, n_bytes) && n_bytes > 0) std::memcpy(dst, src, n_bytes);
 }
 
 void EmulatedDevice::copy_out(void* dst, const void* src, size_t n_bytes) {
+  counters_.copied_out_bytes += n_bytes;
   if (may_touch("copy_out", src, n_bytes) && n_bytes > 0) std::memcpy(dst, src, n_bytes);
 }
 
@@ -121,6 +130,7 @@ void EmulatedDevice::launch(const char* kernel, const Launch& launch, const void
 
 void EmulatedDevice::run_threads(const std::string& name, const Launch& launch, const std::function<void()>& body) {
   if (!is_well()) return;
+  ++counters_.launches;
   if (const auto fault = fault_of(launch)) {
     return set_error(fail(ErrorKind::kInternal, fmt::format("kernel {}: {}", name, *fault)));
   }

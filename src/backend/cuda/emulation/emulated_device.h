@@ -31,6 +31,7 @@ class EmulatedDevice final : public Device {
   void clear(void* dst, size_t n_bytes) override;
   void wait() override {}
   void launch(const char* kernel, const Launch& launch, const void* args, size_t n_bytes) override;
+  uint64_t free_bytes() const override;
   Result<void> status() const override;
 
   // A kernel that is not in the list.
