@@ -1,6 +1,7 @@
 #include "backend/cuda/attend_kernels.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "backend/cuda/kernels/attend_sizes.h"
 #include "backend/cuda/kernels/kernel_list.h"
@@ -276,6 +277,14 @@ AttendPlan plan_attention(const DeviceInfo& device, const AttendRowsArgs& args, 
   plan.many = plan_many(device, args, many);
   add_tiles(device, args, many, plan.many, plan);
   return plan;
+}
+
+bool has_same_plan(const AttendRowsArgs& a, const AttendRowsArgs& b) {
+  const auto key = [](const AttendRowsArgs& of) {
+    return std::tuple(of.n_heads, of.n_kv_heads, of.head_dim, of.value_dim, of.window_tokens, of.chunk_tokens,
+                      of.is_latent, of.pages.format);
+  };
+  return key(a) == key(b);
 }
 
 void attend_rows(Launcher& launcher, const AttendRowsArgs& args, const AttendPlan& plan, const AttendRoom& room) {

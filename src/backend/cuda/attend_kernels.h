@@ -37,6 +37,9 @@ struct AttendPlan {
 // args: pointers are not read. REQUIRES: seqs cover its rows.
 AttendPlan plan_attention(const DeviceInfo& device, const AttendRowsArgs& args, std::span<const SeqSlice> seqs);
 
+// Of one step: both layers have one plan.
+bool has_same_plan(const AttendRowsArgs& a, const AttendRowsArgs& b);
+
 // What the plan needs on the device: its tiles, and room for partial results.
 struct AttendRoom {
   const RowTile* tiles = nullptr;

@@ -24,13 +24,17 @@ const float* CudaOps::slopes_of(const AttnSpec& spec) {
   return memory + spec.first_head;
 }
 
-// On the device; layers of one shape share them.
-const RowTile* CudaOps::tiles_of(const std::vector<RowTile>& tiles) {
+// Valid until the next call.
+const TileTable& CudaOps::tiles_of(const AttendRowsArgs& shape) {
   for (const TileTable& table : tile_tables_) {
-    if (table.tiles == tiles) return table.memory;
+    if (has_same_plan(table.shape, shape)) return table;
   }
-  tile_tables_.push_back({tiles, tables_.put(std::span<const RowTile>(tiles))});
-  return tile_tables_.back().memory;
+  TileTable& table = tile_tables_.emplace_back();
+  table.shape = shape;
+  table.plan = plan_attention(device_.info(), shape, batch_.seqs);
+  table.memory = tables_.put(std::span<const RowTile>(table.plan.tiles));
+  keep(tables_.status());
+  return table;
 }
 
 void CudaOps::compute(const op::Attend& call) {
@@ -67,11 +71,10 @@ void CudaOps::compute(const op::Attend& call) {
                             .scale = spec.scale,
                             .softcap = spec.softcap,
                             .is_latent = is_latent};
-  const AttendPlan plan = plan_attention(device_.info(), args, batch_.seqs);
-  reserve_room(partials_, plan.partial_bytes);
-  const RowTile* tiles = tiles_of(plan.tiles);
-  if (!status_ || tiles == nullptr) return;
-  attend_rows(launches_, args, plan, {tiles, partials_.data()});
+  const TileTable& tiles = tiles_of(args);
+  reserve_room(partials_, tiles.plan.partial_bytes);
+  if (!status_) return;
+  attend_rows(launches_, args, tiles.plan, {tiles.memory, partials_.data()});
 }
 
 }  // namespace candor::backend::cuda

@@ -117,7 +117,7 @@ class CudaOps final : public Ops {
                        std::span<const int32_t> rows);
   void adapt_experts(const MoeTerm& term, ExpertPart part, Activation src, Activation dst);
   const float* slopes_of(const AttnSpec& spec);
-  const RowTile* tiles_of(const std::vector<RowTile>& tiles);
+  const TileTable& tiles_of(const AttendRowsArgs& shape);
   void put_states();
   StatePlaces states_of(int32_t layer) const;
   void keep(Result<void> result);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/cpu/rope_tables.h"
+#include "backend/cuda/attend_kernels.h"
 #include "backend/cuda/kernels/attend_args.h"
 #include "backend/cuda/kernels/product_args.h"
 #include "backend/cuda/kernels/recurrent_args.h"
@@ -44,9 +45,10 @@ struct Rotations {
   cpu::RopeRows rows{};
 };
 
-// Tiles of a step's rows, and their copy on the device.
+// How a step's rows are shared out in layers of one shape, and their tiles on the device.
 struct TileTable {
-  std::vector<RowTile> tiles;
+  AttendRowsArgs shape;
+  AttendPlan plan;
   const RowTile* memory = nullptr;
 };
 
