@@ -39,7 +39,7 @@ struct BenchServeOptions {
       n_burst;
   std::optional<int64_t> disturb, prefix;
   std::optional<double> rate, step_ms, ttft_goal, tpot_goal;
-  std::string backend = "auto", kv_type = "default";
+  std::string backend = "auto", kv_type = "auto";
   bool in_process = false, no_prefix_cache = false, fast_weights = false, json = false;
 };
 
@@ -234,7 +234,7 @@ void add_bench_serve(CLI::App& bench, Action& action) {
   add_int(*command, "-t,--threads", o->n_threads, 1, 1024, "threads (see candor doctor)");
   add_int(*command, "--max-running", o->max_running, 1, 4096, "requests computed at once (16)");
   add_number(*command, "--step-ms", o->step_ms, 0, 1e6, "time of a step beside decoding (1.75 times decoding alone)");
-  add_choice(*command, "--kv-type", o->kv_type, {"default", "f32", "bf16", "q8_0"}, "of the K/V cache");
+  add_kv_type(*command, o->kv_type);
   add_device(*command, o->backend);
   add_int(*command, "-s,--seed", o->seed, 0, INT64_MAX, "of lengths, gaps and prompts (1)");
   add_fast_weights(*command, o->fast_weights);

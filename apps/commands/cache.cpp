@@ -295,8 +295,7 @@ void add_warm(CLI::App& command, Action& action) {
   part->add_option("-m,--model", options->generation.model, "the model's file")->type_name("FILE");
   add_int(*part, "-c,--ctx-size", options->generation.n_ctx, 1, 1 << 30, "context in tokens (the model's own)");
   add_int(*part, "-t,--threads", options->generation.n_threads, 1, 1024, "threads (see candor doctor)");
-  add_choice(*part, "--kv-type", options->generation.kv_type, {"auto", "f32", "bf16", "q8_0"},
-             "numbers in the K/V cache, as those who use it have them");
+  add_kv_type(*part, options->generation.kv_type);
   add_fast_weights(*part, options->generation.fast_weights);
   part->callback([options, &action] { action = [options] { return warm(*options); }; });
 }

@@ -43,7 +43,7 @@ struct EvalOptions {
   PromptSource source;
   std::optional<int64_t> n_threads, n_ranks;
   WindowChoice window;
-  std::string backend = "auto", against_backend;
+  std::string backend = "auto", against_backend, kv_type = "auto";
   std::vector<std::string> adapters;
   bool fast_weights = false, json = false;
 };
@@ -71,7 +71,8 @@ Result<Loaded> load(EngineOptions engine, const EvalOptions& options) {
   CANDOR_ASSIGN(BareModel bare, load_bare_model(engine, kUsualWindow));
   Loaded loaded{std::move(bare), nullptr};
   const int32_t window = options.window.tokens_of(loaded.model->spec().max_positions);
-  const KvType kv_type = model::usual_kv(loaded.model->spec(), loaded.backend->info().default_kv);
+  const KvType usual = model::usual_kv(loaded.model->spec(), loaded.backend->info().default_kv);
+  const KvType kv_type = engine.kv_type.value_or(usual);
   model::ScorerOptions scoring{.max_tokens = window, .kv_type = kv_type};
   CANDOR_ASSIGN(const auto adapters, engine::load_adapters(engine, *loaded.file, *loaded.model));
   for (const engine::PlacedAdapter& each : adapters)
@@ -146,6 +147,7 @@ Result<nlohmann::ordered_json> evaluate(const EvalOptions& options, const std::f
                                         const std::string& text) {
   EngineOptions engine = engine_of(options, path, options.backend);
   engine.fast_weights = options.fast_weights;
+  engine.kv_type = find_kv_type(options.kv_type);
   CANDOR_ASSIGN(Loaded model, load(engine, options));
   const auto window = static_cast<size_t>(options.window.tokens_of(model.model->spec().max_positions));
   CANDOR_ASSIGN(const TextWindows windows,
@@ -244,6 +246,7 @@ void add_eval(CLI::App& app, Action& action) {
   add_adapters(*command, options->adapters, "use a LoRA adapter (PEFT's folder, GGUF); may be repeated");
   add_ranks(*command, options->n_ranks);
   add_fast_weights(*command, options->fast_weights);
+  add_kv_type(*command, options->kv_type);
   command->add_flag("--json", options->json, "as JSON");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

@@ -86,7 +86,7 @@ std::string to_text(const MemoryPlan& plan) {
           ? "unknown"
           : format_bytes(plan.available_bytes) +
                 (plan.limit_bytes != 0 ? fmt::format(" (cgroup limit {})", format_bytes(plan.limit_bytes)) : "");
-  constexpr std::string_view kTooLarge = "it does not fit: a smaller model, a shorter -c, or --kv-type q8_0 needs less";
+  constexpr std::string_view kTooLarge = "it does not fit: a smaller model, a shorter -c, or --kv-type q8_0 or q4 needs less";
   const std::string verdict = plan.available_bytes == 0 ? "how much is available is not known here"
                               : plan.fits()             ? style.green("it fits")
                                                         : style.yellow(kTooLarge);
@@ -191,8 +191,7 @@ void add_fit(CLI::App& app, Action& action) {
   command->add_option("-m,--model", options->generation.model, "the model's file")->type_name("FILE");
   add_int(*command, "-c,--ctx-size", options->generation.n_ctx, 1, kMaxContext, "tokens of each context");
   add_int(*command, "--sequences", options->n_sequences, 1, 4096, "sequences at once (1)");
-  add_choice(*command, "--kv-type", options->generation.kv_type, {"auto", "f32", "bf16", "q8_0"},
-             "numbers in the K/V cache");
+  add_kv_type(*command, options->generation.kv_type);
   add_kept_states(*command, options->generation.kept_states);
   add_ranks(*command, options->generation.n_ranks);
   add_adapters(*command, options->generation.adapters, "count a LoRA adapter; may be repeated");

@@ -14,8 +14,7 @@ void add_machine_options(CLI::App& command, GenerationOptions& o, const std::str
 void add_compute_options(CLI::App& command, GenerationOptions& o) {
   add_device(command, o.backend);
   add_gpu_parts(command, o);
-  add_choice(command, "--kv-type", o.kv_type, {"auto", "f32", "bf16", "q8_0"}, "how keys and values are kept (auto)")
-      ->capture_default_str();
+  add_kv_type(command, o.kv_type);
   add_kept_states(command, o.kept_states);
   add_fast_weights(command, o.fast_weights);
   add_adapters(command, o.adapters, "load a LoRA adapter, for who asks for NAME; may be repeated");

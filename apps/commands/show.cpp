@@ -131,7 +131,7 @@ std::string describe_weights(const formats::ModelFile& file) {
 
 // Of latent attention one vector serves as key and as value.
 std::string shape_of(const backend::KvLayout& layout) {
-  if (!layout.has_values) return fmt::format("{} layers x a latent of {}", layout.n_layers, layout.head_dim);
+  if (!layout.has_values()) return fmt::format("{} layers x a latent of {}", layout.n_layers, layout.head_dim);
   if (layout.heads.empty())
     return fmt::format("2 x {} layers x {} heads x {}", layout.n_layers, layout.n_kv_heads, layout.head_dim);
   std::map<std::pair<int32_t, int32_t>, int32_t> n_alike;

@@ -133,7 +133,7 @@ class EstimatePage {
     const auto layout = model::kv_layout(subject_.spec, model::usual_kv(subject_.spec, KvType::kBf16));
     const std::string layers = fmt::format("{} layers", layout.n_layers);
     const int n_bytes = layout.type == KvType::kF32 ? 4 : 2;
-    if (!layout.has_values) return fmt::format("{} x latent of {} x {} bytes", layers, layout.head_dim, n_bytes);
+    if (!layout.has_values()) return fmt::format("{} x latent of {} x {} bytes", layers, layout.head_dim, n_bytes);
     return fmt::format("2 x {} x {} heads x {} x {} bytes", layers, layout.n_kv_heads, layout.head_dim, n_bytes);
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -60,6 +61,12 @@ void add_answer_options(CLI::App& command, GenerationOptions& o) {
 
 void add_fast_weights(CLI::App& command, bool& fast_weights) {
   command.add_flag("--fast-weights", fast_weights, "Q4_K rounded to bytes: prompts read faster, other answers");
+}
+
+void add_kv_type(CLI::App& command, std::string& type) {
+  std::vector<std::string> choices = {"auto"};
+  choices.insert(choices.end(), std::begin(kKvTypeNames), std::end(kKvTypeNames));
+  add_choice(command, "--kv-type", type, choices, "numbers in the K/V cache; auto: bf16 for most models");
 }
 
 void add_kept_states(CLI::App& command, std::optional<int64_t>& kept_states) {
@@ -129,7 +136,7 @@ void add_generation_options(CLI::App& command, GenerationOptions& o) {
   add_fast_weights(command, o.fast_weights);
   add_device(command, o.backend);
   add_gpu_parts(command, o);
-  add_choice(command, "--kv-type", o.kv_type, {"auto", "f32", "bf16", "q8_0"}, "numbers in the K/V cache");
+  add_kv_type(command, o.kv_type);
   command.add_flag("--no-kv-cache", o.no_kv_cache, "compute everything anew at each token, for measuring");
 }
 

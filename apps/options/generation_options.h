@@ -60,6 +60,7 @@ void add_fast_weights(CLI::App& command, bool& fast_weights);
 void add_device(CLI::App& command, std::string& device);
 // --gpu-layers and --cpu-experts.
 void add_gpu_parts(CLI::App& command, GenerationOptions& options);
+void add_kv_type(CLI::App& command, std::string& type);
 void add_kept_states(CLI::App& command, std::optional<int64_t>& kept_states);
 // otherwise: what holds where the option is left out.
 void add_ranks(CLI::App& command, std::optional<int64_t>& n_ranks, const std::string& otherwise = "1");

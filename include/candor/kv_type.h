@@ -9,9 +9,10 @@
 
 namespace candor {
 
-enum class KvType : std::uint8_t { kF32, kBf16, kQ8_0 };
+// kQ4: 4 bits behind a Hadamard rotation of each head (docs/numerics.md, "Attention").
+enum class KvType : std::uint8_t { kF32, kBf16, kQ8_0, kQ4 };
 
-inline constexpr std::string_view kKvTypeNames[] = {"f32", "bf16", "q8_0"};  // by KvType
+inline constexpr std::string_view kKvTypeNames[] = {"f32", "bf16", "q8_0", "q4"};  // by KvType
 
 constexpr std::string_view name_of(KvType type) {
   return kKvTypeNames[static_cast<std::size_t>(type)];

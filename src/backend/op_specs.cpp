@@ -94,6 +94,8 @@ int64_t kv_page_bytes(int32_t head_dim, KvType type) {
       return vectors * head_dim * 2;
     case KvType::kQ8_0:
       return vectors * head_dim / 32 * 34;
+    case KvType::kQ4:
+      return vectors * head_dim / 32 * 18;
   }
   return 0;
 }

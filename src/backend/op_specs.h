@@ -162,7 +162,7 @@ struct KvLayout {
   int32_t head_dim = 0;
   KvType type = KvType::kBf16;
   StateLayout state{};
-  bool has_values = true;        // false: values are the beginnings of keys, and nothing else is kept
+  int32_t latent_dim = 0;        // > 0: values are as many first numbers of keys, and nothing else is kept
   std::vector<KvHeads> heads{};  // [n_layers] where layers differ, else empty
   bool operator==(const KvLayout&) const = default;
 
@@ -171,7 +171,8 @@ struct KvLayout {
   }
   int32_t max_head_dim() const;
 
-  int32_t n_planes() const { return has_values ? 2 : 1; }
+  bool has_values() const { return latent_dim == 0; }
+  int32_t n_planes() const { return has_values() ? 2 : 1; }
 };
 
 // Memory of a page: K, or V, of one head. Kernels may need more (they round widths up to 16).

@@ -54,7 +54,7 @@ TEST(result, another_field_may_be_named) {
 }
 
 TEST(kv_type, every_type_is_found_by_its_name) {
-  for (const KvType type : {KvType::kF32, KvType::kBf16, KvType::kQ8_0}) EXPECT_EQ(find_kv_type(name_of(type)), type);
+  for (const KvType type : {KvType::kF32, KvType::kBf16, KvType::kQ8_0, KvType::kQ4}) EXPECT_EQ(find_kv_type(name_of(type)), type);
   EXPECT_EQ(name_of(KvType::kQ8_0), "q8_0");
   EXPECT_EQ(find_kv_type("auto"), std::nullopt);
 }

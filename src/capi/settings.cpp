@@ -241,7 +241,7 @@ Result<void> set_engine_option(EngineOptions& options, std::string_view name, st
   if (const auto done = assign(options, kEngineOptions, name, value)) return *done;
   if (name == "kv_type") {
     options.kv_type = find_kv_type(value);
-    return options.kv_type ? Result<void>() : refused(name, value, "f32, bf16 or q8_0");
+    return options.kv_type ? Result<void>() : refused(name, value, "f32, bf16, q8_0 or q4");
   }
   if (name == "speculation") {
     constexpr std::string_view kNames[] = {"off", "ngram", "draft", "mtp", "auto"};

@@ -7,6 +7,8 @@
 // never stored are zeros (store_kv clears a page when it writes its first token), so that 0 * v stays 0.
 // That is KvFormat::kBf16. The others keep single numbers, K [2][Dp][16 tokens] and V [Dp / 16][32 tokens][16 dims]:
 // kF32 as they are; kQ8 as int8, after one f16 scale for each 32 dims of a token, [Dp / 32, rounded up][32 tokens].
+// kQ4 has the scales of kQ8, then codes of 4 bits, two in a byte: dim d of 32 and, in the high nibble, dim d + 16 stand
+// where kQ8 would have dim d of half as many dims. Its heads are rotated in blocks of rotated_dims.
 // Latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) has K pages alone: a token's value is the first dims of its key,
 // and a tile's V pages are made from its K pages when it is computed, so that they hold what stored ones would.
 // Order of operations: numerics.md, "Attention". Bits of an output depend on its own q, its position and the K/V rows
@@ -21,15 +23,31 @@ inline constexpr int32_t kPageTokens = 32;
 inline constexpr int32_t kKeyTile = 128;       // tokens between updates of the running maximum; aligned to position 0
 inline constexpr int32_t kSplitTokens = 2048;  // a context is cut here, always; a multiple of kKeyTile
 
-enum class KvFormat : uint8_t { kBf16, kF32, kQ8 };
-inline constexpr int32_t kKvScaleDims = 32;  // dims of a token that share a scale of kQ8
+enum class KvFormat : uint8_t { kBf16, kF32, kQ8, kQ4 };
+inline constexpr int32_t kKvScaleDims = 32;  // dims of a token that share a scale of kQ8, of kQ4
+
+// Dims of a page of kQ4, with those that only fill it.
+constexpr int32_t kv_q4_dims(int32_t head_dim) {
+  return (head_dim + 31) / 32 * 32;
+}
+
+inline constexpr int32_t kMostRotatedDims = 256;
+// Dims of kQ4 that are rotated together: the largest power of two that divides the head, and the latent where values
+// are one; 0, nothing is rotated, where that is below 16.
+constexpr int32_t rotated_dims(int32_t head_dim, int32_t latent_dim) {
+  const int32_t both = head_dim | latent_dim;
+  const int32_t block = both & -both;
+  return block < 16 ? 0 : block < kMostRotatedDims ? block : kMostRotatedDims;
+}
 
 // Bytes of a K page, a multiple of 64; a V page has the same size.
 constexpr size_t kv_page_bytes(int32_t head_dim, KvFormat format = KvFormat::kBf16) {
   const auto elements = static_cast<size_t>((head_dim + 15) / 16 * 16) * kPageTokens;
   if (format == KvFormat::kF32) return elements * 4;
   if (format == KvFormat::kBf16) return elements * 2;
-  return elements + static_cast<size_t>((head_dim + kKvScaleDims - 1) / kKvScaleDims) * kPageTokens * 2;
+  const size_t scales = static_cast<size_t>((head_dim + kKvScaleDims - 1) / kKvScaleDims) * kPageTokens * 2;
+  if (format == KvFormat::kQ4) return scales + static_cast<size_t>(kv_q4_dims(head_dim)) * kPageTokens / 2;
+  return scales + elements;
 }
 
 // The pages of one sequence, one layer, one kv head: those of tokens [32 j, 32 j + 32) stand at
@@ -41,7 +59,8 @@ struct KvPages {
   size_t k_offset = 0;
   size_t v_offset = 0;  // as k_offset where values are the beginnings of keys
   KvFormat format = KvFormat::kBf16;
-  int32_t first_page = 0;  // not 0 inside kernels alone
+  int32_t first_page = 0;    // not 0 inside kernels alone
+  int32_t rotated_dims = 0;  // of kQ4
 };
 
 struct StoreKvArgs {

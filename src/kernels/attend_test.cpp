@@ -1,11 +1,13 @@
 #include "kernels/attend.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "base/half.h"
+#include "kernels/kv_codes.h"
 #include "kernels/test_support.h"
 
 namespace candor::kernels::testing {
@@ -27,6 +29,7 @@ struct Sequence {
     for (int32_t i = 0; i < n_blocks; ++i) blocks.push_back(n_blocks - 1 - i);
     const size_t page = kv_page_bytes(dim, format);
     pages = {memory.data(), blocks.data(), 2 * page, 0, page, format};
+    if (format == KvFormat::kQ4) pages.rotated_dims = rotated_dims(dim, 0);
     const int32_t cut = n_tokens / 3;
     table.store_kv({pages, k.data(), v.data(), dim, dim, 0, cut});
     table.store_kv({pages, k.data() + cut * dim, v.data() + cut * dim, dim, dim, cut, n_tokens - cut});
@@ -110,7 +113,8 @@ std::vector<float> run_latent(const KernelTable& table, const Sequence& s, const
   const size_t page = kv_page_bytes(s.head_dim, s.pages.format);
   const Buffer memory(static_cast<size_t>(s.n_blocks) * page);
   std::memset(memory.data(), 0xff, memory.size());
-  const KvPages pages = {memory.data(), s.blocks.data(), page, 0, 0, s.pages.format};
+  KvPages pages = {memory.data(), s.blocks.data(), page, 0, 0, s.pages.format};
+  if (pages.format == KvFormat::kQ4) pages.rotated_dims = rotated_dims(s.head_dim, latent_dim);
   table.store_kv({pages, s.k.data(), nullptr, s.head_dim, s.head_dim, 0, s.n});
   const auto q = queries(s, query);
   std::vector<float> dst;
@@ -149,7 +153,56 @@ std::vector<double> expected(const Sequence& s, const float* q, int32_t position
   return out;
 }
 
+// In double: the matrix itself, whose rows are those of i and j with an odd number of bits in common.
+std::vector<double> rotated(const std::vector<double>& x, size_t block) {
+  std::vector<double> y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t first = i / block * block;
+    for (size_t j = first; j < first + block; ++j) {
+      y[i] += (std::popcount((i - first) & (j - first)) % 2 == 0 ? 1.0 : -1.0) * x[j];
+    }
+    y[i] /= std::sqrt(static_cast<double>(block));
+  }
+  return y;
+}
+
+// The nearest level, by trying all.
+double nearest_level(double ratio) {
+  double nearest = kQ4Levels[0];
+  for (const int8_t level : kQ4Levels) {
+    if (std::abs(ratio - level) < std::abs(ratio - nearest)) nearest = level;
+  }
+  return nearest;
+}
+
+// What pages of 4 bits keep of a vector, rotated back.
+std::vector<double> kept(const float* x, size_t dim, size_t block) {
+  std::vector<double> y = rotated({x, x + dim}, block);
+  for (size_t d = 0; d < dim; d += 32) {
+    const auto end = y.begin() + static_cast<int64_t>(std::min(d + 32, dim));
+    double largest = 0;
+    for (auto it = y.begin() + static_cast<int64_t>(d); it != end; ++it) largest = std::max(largest, std::abs(*it));
+    const double scale = static_cast<double>(f16_to_f32(f32_to_f16(static_cast<float>(largest / 127))));
+    for (auto it = y.begin() + static_cast<int64_t>(d); it != end; ++it) *it = scale * nearest_level(*it / scale);
+  }
+  return rotated(y, block);
+}
+
 }  // namespace
+
+// One token: its value, whatever its score.
+TEST_F(attend, pages_of_4_bits_keep_the_nearest_levels_of_rotated_heads) {
+  for (const auto& [dim, block] : {std::pair{64, 64}, {80, 16}, {96, 32}, {128, 128}, {512, 256}}) {
+    for (const KernelTable* table : runnable_tables()) {
+      const Sequence s(*table, 1, dim, KvFormat::kQ4);
+      EXPECT_EQ(s.pages.rotated_dims, block);
+      const auto out = run(*table, s, {});
+      const auto want = kept(s.v.data(), static_cast<size_t>(dim), static_cast<size_t>(block));
+      // bf16 of each level times its scale, then the rotation of them.
+      for (size_t d = 0; d < out.size(); ++d) ASSERT_NEAR(out[d], want[d], 0.01) << table->name << " " << dim;
+    }
+  }
+}
 
 TEST_F(attend, agrees_with_f64_for_every_head_width_and_window) {
   const KernelTable& table = *tested_tables().back();
@@ -243,15 +296,16 @@ TEST_F(attend, every_instruction_set_gives_the_bits_of_portable) {
   }
 }
 
-TEST_F(attend, f32_and_int8_pages_have_the_bits_of_portable_and_are_near_to_bf16_ones) {
+TEST_F(attend, pages_of_every_format_have_the_bits_of_portable_and_are_near_to_bf16_ones) {
   const auto tables = runnable_tables();
   for (const int32_t dim : {64, 80, 40, 9}) {
     for (const Query& query : {Query{250, 40, 3, 70}, Query{289, 1, 8, 0}}) {
       const auto near = run(*tables.front(), Sequence(*tables.front(), 290, dim), query);
-      for (const KvFormat format : {KvFormat::kF32, KvFormat::kQ8}) {
+      for (const auto& [format, bound] :
+           {std::pair{KvFormat::kF32, 0.08f}, {KvFormat::kQ8, 0.08f}, {KvFormat::kQ4, 0.5f}}) {
         const auto want = run(*tables.front(), Sequence(*tables.front(), 290, dim, format), query);
-        // int8 errs by 3 / 254 of a number at most, bf16 by 1 / 256.
-        for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(want[i], near[i], 0.08) << dim << " " << i;
+        // int8 errs by 3 / 254 of a number at most, bf16 by 1 / 256, 4 bits by 18 / 127.
+        for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(want[i], near[i], bound) << dim << " " << i;
         for (const KernelTable* table : tables) {
           const Sequence s(*table, 290, dim, format);
           EXPECT_EQ(first_difference(want, run(*table, s, query)), -1) << table->name << " " << dim;
@@ -266,9 +320,10 @@ TEST_F(attend, f32_and_int8_pages_have_the_bits_of_portable_and_are_near_to_bf16
 TEST_F(attend, a_latent_has_the_bits_of_values_that_were_stored) {
   constexpr int32_t kTokens = 300;
   for (const auto& [dim, latent] : {std::pair{80, 64}, {40, 32}, {48, 20}, {576, 512}}) {
-    for (const KvFormat format : {KvFormat::kBf16, KvFormat::kF32, KvFormat::kQ8}) {
+    for (const KvFormat format : {KvFormat::kBf16, KvFormat::kF32, KvFormat::kQ8, KvFormat::kQ4}) {
       for (const KernelTable* table : tested_tables()) {
-        const Sequence s(*table, kTokens, dim, format);
+        Sequence s(*table, kTokens, dim, format);
+        if (format == KvFormat::kQ4) s.pages.rotated_dims = rotated_dims(dim, latent);
         table->store_kv({s.pages, s.k.data(), s.k.data(), dim, dim, 0, kTokens});
         for (const Query& query : {Query{299, 1, 16}, Query{250, 50, 3}, Query{0, 5, 2}}) {
           const auto whole = run(*table, s, query);

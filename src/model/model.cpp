@@ -142,7 +142,7 @@ Result<void> Model::reserve(int32_t max_rows, int32_t max_out_rows, int32_t max_
 backend::KvLayout kv_layout(const ArchSpec& spec, KvType type) {
   const backend::AttnSpec& attn = spec.blocks.front().attn;
   backend::KvLayout layout{0, attn.n_kv_heads, attn.head_dim, type};
-  layout.has_values = attn.latent_dim == 0;
+  layout.latent_dim = attn.latent_dim;
   layout.heads = heads_of_layers(spec);
   for (const BlockSpec& block : spec.blocks) {
     if (block.has_attention && !block.shares_kv()) ++layout.n_layers;

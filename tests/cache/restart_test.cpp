@@ -34,6 +34,7 @@ const std::vector<Case>& cases() {
   static const std::vector<Case> all = {{"pocket", project_file("models/pocket/pocket-q8_0.gguf")},
                                         {"pocket_f32", project_file("models/pocket/pocket-q8_0.gguf"), KvType::kF32},
                                         {"pocket_q8", project_file("models/pocket/pocket-q8_0.gguf"), KvType::kQ8_0},
+                                        {"pocket_q4", project_file("models/pocket/pocket-q8_0.gguf"), KvType::kQ4},
                                         {"gemma3", golden("gemma3")},
                                         {"gpt_oss", golden("gpt_oss")},
                                         {"deepseek_v3", golden("deepseek_v3")},

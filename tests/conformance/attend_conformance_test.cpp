@@ -109,7 +109,7 @@ std::vector<float> run_plan(Rig rig, const Workload& w, const Plan& plan,
     biases = &rig.upload(numbers.view(), backend::WeightRole::kVector);
   }
   rig.reserve(4, w.q_cols(), w.n_rows);
-  rig.kv(2, w.spec.n_kv_heads, w.spec.head_dim, w.n_blocks, kv_type, w.spec.latent_dim == 0);
+  rig.kv(2, w.spec.n_kv_heads, w.spec.head_dim, w.n_blocks, kv_type, w.spec.latent_dim);
   const size_t out_cols = static_cast<size_t>(w.out_cols());
   std::vector<float> all(n * out_cols);
   std::vector<int32_t> past(w.lengths.size(), 0);
@@ -211,11 +211,11 @@ TEST(attend, threads_batches_chunks_and_instruction_sets_do_not_change_a_bit) {
 }
 
 // f32 pages leave the rounding of q and probabilities; int8 pages add half a step, 1 / 254 of the largest of 32 numbers
-// (about 0.01), to every key and value.
-TEST(attend, f32_and_int8_pages_agree_with_the_reference_and_keep_their_bits_under_every_plan) {
+// (about 0.01), to every key and value; 4 bits a tenth of it.
+TEST(attend, pages_of_every_type_agree_with_the_reference_and_keep_their_bits_under_every_plan) {
   for (const Workload& w : workloads()) {
     const std::vector<float> wanted = run_plan(reference_rig(), w, all_at_once(w));
-    for (const auto& [type, bound] : {std::pair{KvType::kF32, 0.02f}, {KvType::kQ8_0, 0.06f}}) {
+    for (const auto& [type, bound] : {std::pair{KvType::kF32, 0.02f}, {KvType::kQ8_0, 0.06f}, {KvType::kQ4, 0.5f}}) {
       const std::vector<float> seen = run_plan(cpu_rig(2), w, all_at_once(w), type);
       for (size_t i = 0; i < seen.size(); ++i) ASSERT_NEAR(seen[i], wanted[i], bound) << w.spec.head_dim << " " << i;
       for (const std::string& isa : runnable_isas()) {

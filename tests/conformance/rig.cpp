@@ -81,9 +81,9 @@ void Rig::reserve(int32_t n_slots, int32_t n_cols, int32_t n_rows) {
 }
 
 KvStore& Rig::kv(int32_t n_layers, int32_t n_kv_heads, int32_t head_dim, int32_t n_blocks, std::optional<KvType> type,
-                 bool has_values) {
+                 int32_t latent_dim) {
   backend::KvLayout layout{n_layers, n_kv_heads, head_dim, type.value_or(backend_->info().default_kv)};
-  layout.has_values = has_values;
+  layout.latent_dim = latent_dim;
   return kv(layout, n_blocks);
 }
 

@@ -60,7 +60,7 @@ class Rig {
   void reserve(int32_t n_slots, int32_t n_cols, int32_t n_rows);
   // A K/V store of the backend's own type, big enough for every test.
   backend::KvStore& kv(int32_t n_layers, int32_t n_kv_heads, int32_t head_dim, int32_t n_blocks,
-                       std::optional<KvType> type = std::nullopt, bool has_values = true);
+                       std::optional<KvType> type = std::nullopt, int32_t latent_dim = 0);
   backend::KvStore& kv(const backend::KvLayout& layout, int32_t n_blocks);
 
   // The same with slots of recurrent states and next to no K/V.

@@ -64,7 +64,7 @@ std::vector<float> run_branches(Rig rig, const Branches& b, bool together) {
   rig.reserve(4, b.q_cols(), b.n_rows());
   const bool has_values = b.spec.latent_dim == 0;
   const int32_t n_blocks = b.n_rows() / kBlockTokens + checked_cast<int32_t>(2 * b.tails.size());
-  rig.kv(2, b.spec.n_kv_heads, b.spec.head_dim, n_blocks, b.kv_type, has_values);
+  rig.kv(2, b.spec.n_kv_heads, b.spec.head_dim, n_blocks, b.kv_type, b.spec.latent_dim);
   const auto step = [&](BatchBuilder& builder) {
     const backend::StepBatch batch = builder.view();
     const int32_t t = batch.n_rows();
@@ -124,6 +124,7 @@ std::vector<Branches> branches() {
   const std::vector<Tail> many = {{640, 5}, {512, 100, 8}, {0, 300}, {640, 0}, {640, 200, 40}, {320, 0}, {640, 9, 2}};
   std::vector<Branches> all = {{branched_spec(2, 1, 16), 2208, near_alike},
                                {branched_spec(2, 1, 16), 2208, near_alike, KvType::kQ8_0},
+                               {branched_spec(2, 1, 16), 2208, near_alike, KvType::kQ4},
                                {branched_spec(4, 2, 64), 640, many},
                                {branched_spec(4, 1, 40), 640, many, KvType::kF32},
                                {branched_spec(2, 2, 8), 2048, {{2048, 0}, {2048, 3}, {1024, 7}}},

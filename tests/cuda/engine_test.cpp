@@ -37,13 +37,13 @@ std::vector<Completion> answers(const std::filesystem::path& path, const engine:
   return all;
 }
 
+void changes_nothing(EngineOptions&) {}
+
 // How many of the device's answers, all together, are not those of the CPU, one by one.
-int count_different(
-    const std::filesystem::path& path, const engine::BackendFactory& backend,
-    const Change& change = [](EngineOptions&) {}) {
+int count_different(const std::filesystem::path& path, const engine::BackendFactory& backend,
+                    const Change& change = changes_nothing, const Change& change_cpu = changes_nothing) {
   const auto cpu = [](const EngineOptions&) { return backend::make_cpu_backend({.n_threads = 1}); };
-  const auto expected = answers(
-      path, cpu, [](EngineOptions&) {}, false);
+  const auto expected = answers(path, cpu, change_cpu, false);
   const auto found = answers(path, backend, change, true);
   EXPECT_GE(expected.size(), 5u);
   if (found.size() != expected.size()) return static_cast<int>(expected.size());
@@ -89,6 +89,15 @@ TEST_F(CudaEngine, says_what_the_device_holds_and_did) {
   EXPECT_GT(after.copied_in_bytes, before.copied_in_bytes);
   EXPECT_GE(after.copied_out_bytes, before.copied_out_bytes + 4 * static_cast<uint64_t>((*engine)->info().n_vocab));
   EXPECT_GT(after.launches, before.launches);
+}
+
+TEST_F(CudaEngine, keys_and_values_of_every_type_give_the_answers_of_the_cpu) {
+  for (const KvType type : {KvType::kF32, KvType::kQ8_0, KvType::kQ4}) {
+    const Change keeps = [&](EngineOptions& o) { o.kv_type = type; };
+    const auto path = tiny_path(testing::tiny_model_of(DType::kQ4_K, 64, 256));
+    EXPECT_EQ(count_different(path, emulated, keeps, keeps), 0) << name_of(type);
+    EXPECT_EQ(count_different(testing::goldens() / "deepseek_v2", emulated, keeps, keeps), 0) << name_of(type);
+  }
 }
 
 TEST_F(CudaEngine, chunks_preemption_and_drafts_change_nothing) {

@@ -120,6 +120,9 @@ TEST_P(Looking, is_the_same_under_other_conditions_and_on_the_reference) {
   const auto in_q8 = open(name(), [](EngineOptions& o) { o.kv_type = KvType::kQ8_0; });
   ASSERT_NE(in_q8, nullptr);
   EXPECT_LE(largest_difference(looks_of(*in_q8, first), exact), 5e-3);
+  const auto in_q4 = open(name(), [](EngineOptions& o) { o.kv_type = KvType::kQ4; });
+  ASSERT_NE(in_q4, nullptr);
+  EXPECT_LE(largest_difference(looks_of(*in_q4, first), exact), 5e-2);
 }
 
 TEST_P(Looking, changes_no_bit_of_the_answer) {

@@ -201,6 +201,7 @@ TEST(kv, a_number_takes_the_bytes_of_its_type) {
   EXPECT_EQ((*backend->make_kv({1, 1, 64, KvType::kF32}, 4))->n_bytes(), 4 * numbers);
   EXPECT_EQ((*backend->make_kv({1, 1, 64, KvType::kBf16}, 4))->n_bytes(), 2 * numbers);
   EXPECT_EQ((*backend->make_kv({1, 1, 64, KvType::kQ8_0}, 4))->n_bytes(), numbers / 32 * 34);
+  EXPECT_EQ((*backend->make_kv({1, 1, 64, KvType::kQ4}, 4))->n_bytes(), numbers / 32 * 18);
 }
 
 TEST(kv, sizes_that_are_not_offered_are_refused) {

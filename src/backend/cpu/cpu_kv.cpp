@@ -8,11 +8,30 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "kernels/kv_codes.h"
 
 namespace candor::backend::cpu {
 namespace {
 
 static_assert(kernels::kPageTokens == kBlockTokens);
+
+int8_t q4_level(const std::byte* codes, size_t head_dim, size_t token, size_t dim) {
+  const auto n_pairs = static_cast<size_t>(kernels::kv_q4_dims(checked_cast<int32_t>(head_dim))) / 2;
+  const std::byte pair = codes[(token / 16 * n_pairs + dim / 32 * 16 + dim % 16) * 16 + token % 16];
+  return kernels::kQ4Levels[std::to_integer<size_t>(dim / 16 % 2 == 0 ? pair & std::byte{15} : pair >> 4)];
+}
+
+void rotate_back(std::span<float> key, size_t n_block) {
+  for (size_t stride = 1; stride < n_block; stride *= 2) {
+    for (size_t i = 0; i < key.size(); ++i) {
+      if (i / stride % 2 != 0) continue;
+      const float a = key[i];
+      key[i] = a + key[i + stride];
+      key[i + stride] = a - key[i + stride];
+    }
+  }
+  for (float& x : key) x *= kernels::rotation_norm(checked_cast<int32_t>(n_block));
+}
 
 }  // namespace
 
@@ -65,10 +84,13 @@ bool CpuKv::read_key(const KeyPlace& place, std::span<float> key) {
     } else {
       f16 scale{};
       std::memcpy(&scale, page + (dim / kernels::kKvScaleDims * kBlockTokens + token) * sizeof(scale), sizeof(scale));
-      const auto code = static_cast<int8_t>(page[n_scales * sizeof(scale) + single(dim)]);
-      key[dim] = static_cast<float>(code) * f16_to_f32(scale);
+      const std::byte* codes = page + n_scales * sizeof(scale);
+      const bool is_q8 = at.format == kernels::KvFormat::kQ8;
+      const auto level = is_q8 ? static_cast<int8_t>(codes[single(dim)]) : q4_level(codes, key.size(), token, dim);
+      key[dim] = static_cast<float>(level) * f16_to_f32(scale);
     }
   }
+  if (at.rotated_dims > 0) rotate_back(key, static_cast<size_t>(at.rotated_dims));
   return true;
 }
 
@@ -87,7 +109,8 @@ kernels::KvPages CpuKv::pages(std::span<const BlockId> blocks, int32_t layer, in
           .block_bytes = places_.block_bytes(),
           .k_offset = first,
           .v_offset = first + (n_planes - 1) * place.page_bytes,
-          .format = format_of(layout_.type)};
+          .format = format_of(layout_.type),
+          .rotated_dims = rotated_dims(layout_, layer)};
 }
 
 }  // namespace candor::backend::cpu

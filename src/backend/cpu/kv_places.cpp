@@ -29,10 +29,17 @@ kernels::KvFormat format_of(KvType type) {
       return kernels::KvFormat::kF32;
     case KvType::kQ8_0:
       return kernels::KvFormat::kQ8;
+    case KvType::kQ4:
+      return kernels::KvFormat::kQ4;
     case KvType::kBf16:
       break;
   }
   return kernels::KvFormat::kBf16;
+}
+
+int32_t rotated_dims(const KvLayout& layout, int32_t layer) {
+  if (layout.type != KvType::kQ4) return 0;
+  return kernels::rotated_dims(layout.heads_of(layer).head_dim, layout.latent_dim);
 }
 
 Result<KvPlaces> KvPlaces::make(const KvLayout& layout, int32_t n_blocks) {

@@ -14,6 +14,8 @@
 namespace candor::backend::cpu {
 
 kernels::KvFormat format_of(KvType type);
+// Of kernels::KvPages.
+int32_t rotated_dims(const KvLayout& layout, int32_t layer);
 
 // Of a block.
 struct LayerPlace {

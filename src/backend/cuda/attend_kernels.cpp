@@ -40,8 +40,10 @@ class SharedRoom {
   int64_t n_bytes_ = 0;
 };
 
+// 4 bits become int8 in a stage.
 bool is_q8(const AttendRowsArgs& a) {
-  return static_cast<KvFormat>(a.pages.format) == KvFormat::kQ8;
+  const auto format = static_cast<KvFormat>(a.pages.format);
+  return format == KvFormat::kQ8 || format == KvFormat::kQ4;
 }
 
 // Words of a stage as it comes: int8 as codes.
@@ -219,6 +221,7 @@ Kernel<AttendBlocksArgs> few_kernel(const AttendRowsArgs& a, int32_t n) {
     case KvFormat::kF32:
       return n == 2 ? kernel::attend_few2_f32 : n == 4 ? kernel::attend_few4_f32 : kernel::attend_few8_f32;
     case KvFormat::kQ8:
+    case KvFormat::kQ4:
       break;
   }
   return n == 2 ? kernel::attend_few2_q8 : n == 4 ? kernel::attend_few4_q8 : kernel::attend_few8_q8;
@@ -231,6 +234,7 @@ Kernel<AttendBlocksArgs> tiles_kernel(const AttendRowsArgs& a) {
     case KvFormat::kF32:
       return kernel::attend_tiles_f32;
     case KvFormat::kQ8:
+    case KvFormat::kQ4:
       break;
   }
   return kernel::attend_tiles_q8;
@@ -257,18 +261,35 @@ void run_blocks(Launcher& launcher, AttendBlocksArgs args, const BlockPlan& bloc
   launcher.run(kernel::attend_combine, combine, args);
 }
 
+uint32_t rotation_bytes(int32_t head_dim) {
+  return static_cast<uint32_t>(head_dim) * 2 * sizeof(float);
+}
+
+void rotate_heads(Launcher& launcher, const AttendRowsArgs& rows, const RotateHeadsArgs& args) {
+  const Launch launch{.x = static_cast<uint32_t>(rows.n_rows),
+                      .y = static_cast<uint32_t>(rows.n_heads),
+                      .n_threads = kStoreThreads,
+                      .shared_bytes = rotation_bytes(args.head_dim)};
+  launcher.run(kernel::rotate_heads, launch, args);
+}
+
 }  // namespace
 
 void store_pages(Launcher& launcher, const StorePagesArgs& args) {
   const Launch launch{.x = static_cast<uint32_t>(args.n_rows),
                       .y = static_cast<uint32_t>(args.n_kv_heads),
                       .z = args.v == nullptr ? 1u : 2u,
-                      .n_threads = kStoreThreads};
+                      .n_threads = kStoreThreads,
+                      .shared_bytes = args.pages.rotated_dims > 0 ? rotation_bytes(args.head_dim) : 0};
   launcher.run(kernel::store_pages, launch, args);
 }
 
 AttendPlan plan_attention(const DeviceInfo& device, const AttendRowsArgs& args, std::span<const SeqSlice> seqs) {
   AttendPlan plan;
+  if (args.pages.rotated_dims > 0) {
+    plan.rotated_bytes = static_cast<size_t>(args.n_rows) * static_cast<size_t>(args.n_heads) *
+                         static_cast<size_t>(args.head_dim) * sizeof(float);
+  }
   const SlicesOfKind few(args, seqs, Kind::kFew);
   plan.few = plan_few(device, args, few);
   const bool takes_few = plan.few.n_queries > 0;
@@ -292,9 +313,16 @@ void attend_rows(Launcher& launcher, const AttendRowsArgs& args, const AttendPla
                           .tiles = room.tiles,
                           .partials = reinterpret_cast<float*>(room.partials),
                           .partial_floats = partial_floats(args)};
+  const int32_t rotated_dims = args.pages.rotated_dims;
+  if (rotated_dims > 0) {
+    auto* rotated = reinterpret_cast<float*>(room.rotated);
+    blocks.rows.q = rotated;
+    rotate_heads(launcher, args, {args.q, rotated, args.head_dim, rotated_dims});
+  }
   run_blocks(launcher, blocks, plan.few);
   blocks.tiles += plan.few.n_tiles;
   run_blocks(launcher, blocks, plan.many);
+  if (rotated_dims > 0) rotate_heads(launcher, args, {args.dst, args.dst, args.value_dim, rotated_dims});
 }
 
 }  // namespace candor::backend::cuda

@@ -33,6 +33,7 @@ struct AttendPlan {
   BlockPlan few{};               // queries of one row or two
   BlockPlan many{};
   size_t partial_bytes = 0;
+  size_t rotated_bytes = 0;  // of queries, where K and V are rotated
 };
 // args: pointers are not read. REQUIRES: seqs cover its rows.
 AttendPlan plan_attention(const DeviceInfo& device, const AttendRowsArgs& args, std::span<const SeqSlice> seqs);
@@ -40,10 +41,11 @@ AttendPlan plan_attention(const DeviceInfo& device, const AttendRowsArgs& args, 
 // Of one step: both layers have one plan.
 bool has_same_plan(const AttendRowsArgs& a, const AttendRowsArgs& b);
 
-// What the plan needs on the device: its tiles, and room for partial results.
+// What the plan needs on the device: its tiles, and room for partial results and rotated queries.
 struct AttendRoom {
   const RowTile* tiles = nullptr;
   std::byte* partials = nullptr;  // [partial_bytes]
+  std::byte* rotated = nullptr;   // [rotated_bytes]
 };
 void attend_rows(Launcher& launcher, const AttendRowsArgs& args, const AttendPlan& plan, const AttendRoom& room);
 

@@ -73,8 +73,9 @@ void CudaOps::compute(const op::Attend& call) {
                             .is_latent = is_latent};
   const TileTable& tiles = tiles_of(args);
   reserve_room(partials_, tiles.plan.partial_bytes);
+  reserve_room(rotated_, tiles.plan.rotated_bytes);
   if (!status_) return;
-  attend_rows(launches_, args, tiles.plan, {tiles.memory, partials_.data()});
+  attend_rows(launches_, args, tiles.plan, {tiles.memory, partials_.data(), rotated_.data()});
 }
 
 }  // namespace candor::backend::cuda

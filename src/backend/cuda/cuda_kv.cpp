@@ -39,7 +39,8 @@ PagePlaces CudaKv::pages(const int32_t* block_table, int32_t max_blocks, int32_t
           .v_offset = static_cast<int64_t>(place.offset + static_cast<size_t>(n_planes - 1) * place.page_bytes),
           .head_bytes = static_cast<int64_t>(place.page_bytes) * n_planes,
           .max_blocks = max_blocks,
-          .format = static_cast<int32_t>(cpu::format_of(layout_.type))};
+          .format = static_cast<int32_t>(cpu::format_of(layout_.type)),
+          .rotated_dims = cpu::rotated_dims(layout_, layer)};
 }
 
 float* CudaKv::state(StateId slot, int32_t layer) const {

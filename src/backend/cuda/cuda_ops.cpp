@@ -44,6 +44,7 @@ CudaOps::CudaOps(Device& device, const kernels::KernelTable& table, platform::Th
       pool_(pool),
       encoded_(device),
       partials_(device),
+      rotated_(device),
       adapted_middle_(device),
       adapted_outputs_(device),
       tables_(device) {}

@@ -128,6 +128,7 @@ class CudaOps final : public Ops {
   DeviceArena arena_;
   DeviceRoom encoded_;
   DeviceRoom partials_;
+  DeviceRoom rotated_;
   DeviceRoom adapted_middle_;
   DeviceRoom adapted_outputs_;
   // Copies of tables come before launches that were asked for earlier: nothing else writes there in a step.

@@ -51,7 +51,7 @@ void write_make_kv(Bytes& bytes, const KvLayout& layout, KvSize size) {
   writer.put(layout.head_dim);
   writer.put(layout.type);
   writer.put(layout.state);
-  writer.put(layout.has_values);
+  writer.put(layout.latent_dim);
   writer.put_list(std::span<const KvHeads>(layout.heads));
   writer.put(size.n_blocks);
   writer.put(size.n_states);
@@ -64,7 +64,7 @@ KvLayout read_layout(OrderReader& reader) {
   layout.head_dim = reader.take<int32_t>();
   layout.type = reader.take<KvType>();
   layout.state = reader.take<StateLayout>();
-  layout.has_values = reader.take<bool>();
+  layout.latent_dim = reader.take<int32_t>();
   reader.take_list(layout.heads);
   return layout;
 }

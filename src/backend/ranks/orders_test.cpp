@@ -72,7 +72,7 @@ TEST(orders, a_layout_arrives_as_it_was) {
                         .head_dim = 64,
                         .type = KvType::kQ8_0,
                         .state = {3, 1000},
-                        .has_values = false,
+                        .latent_dim = 3,
                         .heads = {{4, 64}, {1, 128}}};
   Bytes bytes;
   write_make_kv(bytes, layout, {17, 5});

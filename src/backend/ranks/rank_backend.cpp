@@ -137,7 +137,7 @@ Result<int32_t> RankBackend::add_model(uint64_t content_hash) {
 
 // Where there are fewer K/V heads than ranks, each keeps one. A key that all heads share is kept by all.
 KvLayout RankBackend::own_layout(const KvLayout& layout, int32_t rank) const {
-  if (!layout.has_values) return layout;
+  if (!layout.has_values()) return layout;
   const auto part_of = [&](int32_t n_kv_heads) {
     if (n_kv_heads < options_.size) return 1;
     return share_heads({n_kv_heads, n_kv_heads}, options_.size)[static_cast<size_t>(rank)].n_kv_heads;

@@ -92,8 +92,7 @@ Result<std::unique_ptr<Weight>> ReferenceBackend::upload(const TensorView& tenso
 Result<std::unique_ptr<KvStore>> ReferenceBackend::make_kv(const KvLayout& layout, KvSize size) {
   const int32_t n_blocks = size.n_blocks;
   if (layout.type != KvType::kF32) {
-    return fail(ErrorKind::kUnsupported, std::string("the reference backend keeps K and V in f32 only; ") +
-                                             (layout.type == KvType::kBf16 ? "bf16" : "q8_0") +
+    return fail(ErrorKind::kUnsupported, "the reference backend keeps K and V in f32 only; " + std::string(name_of(layout.type)) +
                                              " was asked for: choose f32, or the cpu backend");
   }
   const std::optional<int64_t> n_bytes = checked_mul<int64_t>(kv_pool_block_bytes(layout), n_blocks);

@@ -266,7 +266,7 @@ void ReferenceOps::append(Activation k, Activation v, int32_t layer) {
     const std::span<const BlockId> blocks = batch_.blocks_of(s);
     for (int32_t i = 0; i < seq.n_rows; ++i) {
       std::copy_n(row(k, seq.first_row + i), k.n_cols, kv_->key(blocks, layer, seq.n_past + i));
-      if (kv_->layout().has_values)
+      if (kv_->layout().has_values())
         std::copy_n(row(v, seq.first_row + i), v.n_cols, kv_->value(blocks, layer, seq.n_past + i));
     }
   }

@@ -32,6 +32,7 @@ struct AttendScratch {
   float* total;         // [kQueryChunk] records
   uint16_t* halves;     // [kQueryChunk][Dp + kKeyTile]: room for q and probabilities as bf16
   std::byte* expanded;  // [page of a tile][K, V]: pages as bf16
+  int32_t* codes;       // a page as int8
   AttendScratch(std::byte* base, int32_t dp)
       : q(reinterpret_cast<float*>(base)),
         q_tiles(q + kQueryChunk * dp),
@@ -39,7 +40,8 @@ struct AttendScratch {
         split(scores + kQueryChunk * kKeyTile),
         total(split + kQueryChunk * (dp + kRecordExtra)),
         halves(reinterpret_cast<uint16_t*>(total + kQueryChunk * (dp + kRecordExtra))),
-        expanded(reinterpret_cast<std::byte*>(halves + kQueryChunk * (dp + kKeyTile))) {
+        expanded(reinterpret_cast<std::byte*>(halves + kQueryChunk * (dp + kKeyTile))),
+        codes(reinterpret_cast<int32_t*>(expanded + 2 * (kKeyTile / kPageTokens) * kv_page_bytes(dp))) {
     static_assert(kQueryChunk == kAttendQueries);
   }
 };
@@ -63,6 +65,11 @@ template <class Products>
 inline void load_queries(const AttendArgs& a, QueryChunk chunk, int32_t dp, float* q) {
   for (int32_t i = 0; i < chunk.n; ++i) {
     const float* src = query_row(a, chunk.first + i);
+    if (a.pages.rotated_dims > 0) {
+      std::memcpy(q + i * dp, src, static_cast<size_t>(a.head_dim) * sizeof(float));
+      rotate(q + i * dp, a.head_dim, a.pages.rotated_dims);
+      src = q + i * dp;
+    }
     for (int32_t d = 0; d < dp; d += 16) {
       const F32 scaled = mul(load_part(src + d, a.head_dim - d, 0.0f), splat(a.scale));
       if constexpr (Products::kRoundsOperands) {
@@ -190,7 +197,7 @@ inline void attend_tile(const AttendArgs& a, QueryChunk chunk, TilePages pages, 
       weigh_tile<Products>(s, dp, i, SeenTokens{begin, end});
     }
   }
-  const bool makes_values = a.latent_dim > 0 && a.pages.format != KvFormat::kQ8;
+  const bool makes_values = a.latent_dim > 0 && !has_codes(a.pages);
   const AttendArgs values = makes_values ? latent_values(a, pages, s) : seen;
   products.values(values, pages, chunk.n, s);
 }
@@ -267,9 +274,9 @@ inline void write_queries(const AttendArgs& a, QueryChunk chunk, int32_t dp, flo
     const float inverse = 1.0f / *record.sum;
     float* dst =
         a.dst + query / a.n_group_heads * a.dst_stride + static_cast<int64_t>(query % a.n_group_heads) * a.value_dim();
-    for (int32_t d = 0; d < a.value_dim(); d += 16) {
-      store_part(dst + d, a.value_dim() - d, mul(load(record.o + d), splat(inverse)));
-    }
+    for (int32_t d = 0; d < a.value_dim(); d += 16) store(record.o + d, mul(load(record.o + d), splat(inverse)));
+    if (a.pages.rotated_dims > 0) rotate(record.o, a.value_dim(), a.pages.rotated_dims);
+    for (int32_t d = 0; d < a.value_dim(); d += 16) store_part(dst + d, a.value_dim() - d, load(record.o + d));
   }
 }
 

@@ -130,7 +130,7 @@ struct LaneProductsOf {
     }
   }
 
-  static bool expands(const AttendArgs& a, int32_t) { return a.pages.format == KvFormat::kQ8; }
+  static bool expands(const AttendArgs& a, int32_t) { return has_codes(a.pages); }
 
   void begin_weights() { ahead_.steps(TileAhead::kStepsOfWeights); }
 

@@ -1,4 +1,5 @@
 // K/V pages (kernels/attend.h): where a number lies in each format, writing rows, and reading int8 pages as bf16.
+// Pages of 4 bits: attend_codes.inl.h.
 
 inline int32_t padded_dim(int32_t head_dim) {
   return (head_dim + 15) / 16 * 16;
@@ -89,6 +90,8 @@ inline void store_q8(const float* src, int32_t head_dim, int32_t slot, std::byte
   }
 }
 
+#include "kernels/generic/attend_codes.inl.h"
+
 // To bf16, of 0, normal numbers, infinity, and a NaN that arithmetic made (its payload ends in zeros).
 inline F32 round_normal_bf16(F32 a) {
   const I32 bits = f32_to_bits(a);
@@ -175,6 +178,10 @@ inline void store_row(const StoreKvArgs& a, int32_t i, int32_t slot, std::byte* 
     case KvFormat::kQ8:
       store_q8<key_place>(key, a.head_dim, slot, k);
       if (value != nullptr) store_q8<value_place>(value, a.head_dim, slot, v);
+      return;
+    case KvFormat::kQ4:
+      store_q4<key_place>(key, a.head_dim, a.pages.rotated_dims, slot, k);
+      if (value != nullptr) store_q4<value_place>(value, a.head_dim, a.pages.rotated_dims, slot, v);
       return;
   }
 }

@@ -15,6 +15,7 @@
 #include "base/exact_math.h"
 #include "base/half.h"
 #include "kernels/kernels.h"
+#include "kernels/kv_codes.h"
 #include "kernels/packed_format.h"
 #include "kernels/packed_grid.h"
 #include "kernels/scratch.h"

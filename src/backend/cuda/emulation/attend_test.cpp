@@ -65,6 +65,7 @@ struct AttendCase {
 
   int32_t value_dim() const { return latent_dim > 0 ? latent_dim : head_dim; }
   int32_t n_planes() const { return latent_dim > 0 ? 1 : 2; }
+  int32_t rotated_dims() const { return format == KvFormat::kQ4 ? kernels::rotated_dims(head_dim, latent_dim) : 0; }
 };
 
 std::vector<float> attend_floats(int64_t n, uint64_t seed, float amplitude = 1.0f) {
@@ -187,7 +188,9 @@ class AttendBench {
     DeviceInfo info = device_.info();
     info.n_processors = n_processors;
     const AttendPlan plan = plan_attention(info, args, seqs(c_.slices));
-    attend_rows(device_, args, plan, {upload(plan.tiles), upload(std::vector<std::byte>(plan.partial_bytes + 4))});
+    attend_rows(device_, args, plan,
+                {upload(plan.tiles), upload(std::vector<std::byte>(plan.partial_bytes + 4)),
+                 upload(std::vector<std::byte>(plan.rotated_bytes + 4))});
     std::vector<float> out(n);
     device_.copy_out(out.data(), args.dst, n * sizeof(float));
     return out;
@@ -205,7 +208,9 @@ class AttendBench {
             block_bytes_,
             k,
             k + (c_.latent_dim > 0 ? 0 : page_bytes_),
-            c_.format};
+            c_.format,
+            0,
+            c_.rotated_dims()};
   }
   PagePlaces device_pages() const {
     return {.base = device_pool_,
@@ -215,7 +220,8 @@ class AttendBench {
             .v_offset = c_.latent_dim > 0 ? 0 : static_cast<int64_t>(page_bytes_),
             .head_bytes = static_cast<int64_t>(page_bytes_) * c_.n_planes(),
             .max_blocks = max_blocks_,
-            .format = static_cast<int32_t>(c_.format)};
+            .format = static_cast<int32_t>(c_.format),
+            .rotated_dims = c_.rotated_dims()};
   }
 
   static std::vector<SeqSlice> seqs(const std::vector<TestSlice>& slices) {
@@ -326,7 +332,7 @@ const std::vector<TestSlice> kMixed = {{0, 1}, {30, 1}, {32, 3}, {128, 1}, {5, 4
 }  // namespace
 
 TEST_F(attend_on_device, heads_of_every_width_and_format_have_the_bits_of_portable) {
-  for (const KvFormat format : {KvFormat::kBf16, KvFormat::kF32, KvFormat::kQ8}) {
+  for (const KvFormat format : {KvFormat::kBf16, KvFormat::kF32, KvFormat::kQ8, KvFormat::kQ4}) {
     for (const int32_t head_dim : {8, 9, 40, 64, 80, 128, 256}) {
       SCOPED_TRACE(std::to_string(static_cast<int>(format)) + " " + std::to_string(head_dim));
       expect_bits({.format = format, .head_dim = head_dim, .slices = {{0, 1}, {32, 3}, {5, 40}, {129, 1}}});
@@ -346,6 +352,7 @@ TEST_F(attend_on_device, long_contexts_have_the_bits_of_portable) {
   expect_bits({.n_heads = 8, .n_kv_heads = 1, .slices = {{2030, 40}}});
   expect_bits(
       {.format = KvFormat::kQ8, .n_heads = 2, .n_kv_heads = 1, .has_sinks = true, .slices = {{2047, 1}, {4090, 9}}});
+  expect_bits({.format = KvFormat::kQ4, .n_heads = 2, .n_kv_heads = 1, .slices = {{2047, 1}, {4090, 9}}});
 }
 
 TEST_F(attend_on_device, windows_and_chunks_have_the_bits_of_portable) {
@@ -371,7 +378,7 @@ TEST_F(attend_on_device, caps_slopes_biases_and_sinks_have_the_bits_of_portable)
 }
 
 TEST_F(attend_on_device, latent_values_have_the_bits_of_portable) {
-  for (const KvFormat format : {KvFormat::kBf16, KvFormat::kF32, KvFormat::kQ8}) {
+  for (const KvFormat format : {KvFormat::kBf16, KvFormat::kF32, KvFormat::kQ8, KvFormat::kQ4}) {
     for (const auto& [head_dim, latent_dim] : {std::pair{48, 20}, {80, 64}, {176, 144}}) {
       SCOPED_TRACE(std::to_string(static_cast<int>(format)) + " " + std::to_string(head_dim));
       expect_bits({.format = format,
@@ -389,7 +396,7 @@ TEST_F(attend_on_device, latent_values_have_the_bits_of_portable) {
 
 TEST_F(attend_on_device, numbers_that_no_model_has_have_the_bits_of_portable) {
   for (const Adverse adverse : {Adverse::kNumbers, Adverse::kAny}) {
-    for (const KvFormat format : {KvFormat::kBf16, KvFormat::kF32, KvFormat::kQ8}) {
+    for (const KvFormat format : {KvFormat::kBf16, KvFormat::kF32, KvFormat::kQ8, KvFormat::kQ4}) {
       SCOPED_TRACE(std::to_string(static_cast<int>(format)));
       AttendCase c{.format = format, .adverse = adverse, .slices = {{0, 40}, {300, 1}, {100, 30}}};
       expect_bits(c);

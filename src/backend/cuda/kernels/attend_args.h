@@ -23,7 +23,8 @@ struct PagePlaces {
   int64_t v_offset = 0;    // as k_offset where values are the beginnings of keys
   int64_t head_bytes = 0;  // from one K/V head to the next
   int32_t max_blocks = 0;
-  int32_t format = 0;  // kernels::KvFormat's number
+  int32_t format = 0;        // kernels::KvFormat's number
+  int32_t rotated_dims = 0;  // of kQ4
 };
 
 // k, v: [n_rows, n_kv_heads * head_dim]. A page is cleared where its first token is stored. Rows of a sequence stand
@@ -59,6 +60,14 @@ struct AttendRowsArgs {
   float scale = 0.0f;
   float softcap = 0.0f;
   bool is_latent = false;
+};
+
+// Heads of rows: [n_rows, n_heads * head_dim], in blocks of rotated_dims. src and dst may be the same.
+struct RotateHeadsArgs {
+  const float* src = nullptr;
+  float* dst = nullptr;
+  int32_t head_dim = 0;
+  int32_t rotated_dims = 0;
 };
 
 // Consecutive rows of one sequence, which a block of threads takes together.

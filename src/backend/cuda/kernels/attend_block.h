@@ -87,7 +87,8 @@ CANDOR_DEVICE Query load_place(Shared<int32_t> places, int32_t i) {
 CANDOR_DEVICE SeenPages pages_at(const AttendRowsArgs& a, const AttendBlock& b, int64_t offset) {
   const int32_t* blocks = a.pages.block_table + int64_t{a.rows[b.rows.first_row].seq} * a.pages.max_blocks;
   const TokenRange all = covered(b.seen, kPageTokens);
-  return {a.pages.base + offset + b.kv_head * a.pages.head_bytes, blocks, a.pages.block_bytes, all.begin, all.end};
+  return {a.pages.base + offset + b.kv_head * a.pages.head_bytes, blocks, a.pages.block_bytes, all.begin, all.end,
+          a.pages.format == static_cast<int32_t>(kernels::KvFormat::kQ4)};
 }
 
 // By all threads: pairs of dims of n queries, scaled; zeros behind the block's. Those of pair i stand from

@@ -47,6 +47,7 @@ struct SeenPages {
   int64_t block_bytes;
   int32_t begin;
   int32_t end;
+  bool has_pairs;  // of codes of 4 bits (kernels::KvFormat::kQ4)
   CANDOR_DEVICE const std::byte* at(int32_t page) const { return base + blocks[page] * block_bytes; }
 };
 

@@ -101,6 +101,7 @@
   X(store_pages, StorePagesArgs) \
   X(attend_few2_bf16, AttendBlocksArgs) \
   X(attend_few2_f32, AttendBlocksArgs) \
+  X(rotate_heads, RotateHeadsArgs) \
   X(attend_few2_q8, AttendBlocksArgs) \
   X(attend_few4_bf16, AttendBlocksArgs) \
   X(attend_few4_f32, AttendBlocksArgs) \

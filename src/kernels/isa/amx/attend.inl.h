@@ -26,7 +26,7 @@ class TileProducts {
     std::memset(place_of_weights(s, dp, n), 0, n_idle * kKeyTile * sizeof(uint16_t));
   }
 
-  static bool expands(const AttendArgs& a, int32_t) { return a.pages.format == KvFormat::kQ8; }
+  static bool expands(const AttendArgs& a, int32_t) { return has_codes(a.pages); }
 
   void begin_weights() {}
 

@@ -159,6 +159,7 @@ class PairProducts {
 
   // int8 pages are read as they are by few queries.
   static bool expands(const AttendArgs& a, int32_t n) {
+    if (a.pages.format == KvFormat::kQ4) return true;
     return a.pages.format == KvFormat::kQ8 && (n > kQueryTile || a.latent_dim > 0);
   }
 
