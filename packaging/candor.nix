@@ -3,7 +3,7 @@
 { lib, stdenv, fetchurl, autoPatchelfHook }:
 
 stdenv.mkDerivation {
-  pname = "candor";
+  pname = "@NAME@";
   version = "@VERSION@";
 
   src = fetchurl {

@@ -1,5 +1,5 @@
 # Formula of Homebrew on Linux: `brew install ./candor.rb`. Filled in by scripts/make_packages.py.
-class Candor < Formula
+class @CLASS@ < Formula
   desc "LLM inference engine that gives one answer and hides nothing"
   homepage "https://candor.invalid"
   url "@URL@"

@@ -83,17 +83,21 @@ class Image:
                 add_file(tar, name, content, 0o644)
 
 
-def config(target, diff_ids):
+# What the runtime of NVIDIA's containers reads; any other does not look at it.
+CUDA_ENVIRONMENT = ["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"]
+
+
+def config(target, name, diff_ids):
     return {
         "architecture": target.oci, "os": "linux", "created": CREATED,
         "config": {
             "User": f"{USER}:{USER}", "ExposedPorts": {"8080/tcp": {}}, "WorkingDir": "/",
-            "Env": ["PATH=/usr/bin", "HOME=/tmp"],
+            "Env": ["PATH=/usr/bin", "HOME=/tmp", *(CUDA_ENVIRONMENT if name == "candor-cuda" else [])],
             # Beyond this machine a server needs keys: a file with lines of NAME SECRET, mounted at /keys.
             "Entrypoint": ["/usr/bin/candor"],
             "Cmd": ["serve", "--host", "0.0.0.0", "--api-key-file", "/keys"],
             "Healthcheck": {"Test": ["CMD", "/usr/bin/candor", "health"], "Interval": 30000000000, "Timeout": 5000000000},
-            "Labels": {"org.opencontainers.image.title": "candor",
+            "Labels": {"org.opencontainers.image.title": name,
                        "org.opencontainers.image.version": VERSION,
                        "org.opencontainers.image.licenses": "Apache-2.0",
                        "org.opencontainers.image.description":
@@ -102,14 +106,14 @@ def config(target, diff_ids):
     }
 
 
-def write_image(target, files, path):
+def write_image(target, name, files, path):
     """files: (path below /, content, mode) of all that is installed."""
     own = [file for file in files if file[0].startswith(PREFIXES)]
     image = Image()
     layers = [layer(list(glibc_files(target))), layer(own)]
     manifest = image.add_json(
         {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-         "config": image.add_json(config(target, [diff for _, diff in layers]), "config.v1+json"),
+         "config": image.add_json(config(target, name, [diff for _, diff in layers]), "config.v1+json"),
          "layers": [image.add(packed, "layer.v1.tar+gzip") for packed, _ in layers]}, "manifest.v1+json")
-    manifest["annotations"] = {"org.opencontainers.image.ref.name": f"candor:{VERSION}"}
+    manifest["annotations"] = {"org.opencontainers.image.ref.name": f"{name}:{VERSION}"}
     image.write(path, {"schemaVersion": 2, "manifests": [manifest]})

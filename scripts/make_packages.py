@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Packs the program and the library that scripts/link_portable.py linked:
 
-    python3 scripts/make_packages.py LINKED OUT
+    python3 scripts/make_packages.py LINKED OUT [NAME]
 
-into a tarball with an install line, a .deb, an .rpm, an image (make_image.py), an SBOM (SPDX 2.3) and SHA256SUMS. What is
-installed where stands in installed_files() and library_files(). Times are those of SOURCE_DATE_EPOCH, owners root."""
+into a tarball with an install line, a .deb, an .rpm, an image (make_image.py), an SBOM (SPDX 2.3), a wheel and SHA256SUMS.
+NAME: candor, or candor-cuda for a program with kernels for GPUs. What is installed where stands in installed_files() and
+library_files(), which are the same for both. Times are those of SOURCE_DATE_EPOCH, owners root."""
 import gzip
 import hashlib
 import io
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -28,6 +30,23 @@ ROOT = Path(__file__).resolve().parent.parent
 EPOCH, VERSION, MODEL = make_image.EPOCH, make_image.VERSION, make_image.MODEL
 LINKED = {"libfmt-dev", "libspdlog-dev", "nlohmann-json3-dev", "libcli11-dev", "libutf8proc-dev", "libedit-dev",
           "libboost1.81-dev", "libssl-dev", "libturbojpeg0-dev"}
+
+
+@dataclass(frozen=True)
+class Flavour:
+    name: str
+    where: str  # it computes, for people
+    deb: str = ""  # lines of control about other packages
+    rpm: str = ""  # lines of the spec
+    wheel: str = ""  # behind the version of the distribution "candor", which both are
+
+
+FLAVOURS = {each.name: each for each in (
+    Flavour("candor", "on the processor at hand"),
+    Flavour("candor-cuda", "on the processor at hand or an NVIDIA GPU",
+            f"Conflicts: candor\nReplaces: candor\nProvides: candor (= {VERSION})\n",
+            f"Provides: candor = {VERSION}\nConflicts: candor\n", "+cuda"),
+)}
 
 
 def shown_by(program, *words):
@@ -90,19 +109,20 @@ def write_tarball(path, files, top):
     path.write_bytes(gzip.compress(raw.getvalue(), 9, mtime=0))
 
 
-def make_tarball(target, out, files):
+def make_tarball(target, flavour, out, files):
     """bin/, share/ and the rest under one folder, and install.sh, which copies them below a prefix."""
     inside = [(name.removeprefix("usr/"), content, mode) for name, content, mode in files]
     inside.append(("install.sh", (ROOT / "packaging/install.sh").read_bytes(), 0o755))
-    top = f"candor-{VERSION}-linux-{target.name}"
+    top = f"{flavour.name}-{VERSION}-linux-{target.name}"
     write_tarball(out / f"{top}.tar.gz", inside, top)
 
 
-def make_deb(target, out, files):
+def make_deb(target, flavour, out, files):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         n_kib = sum(-(-len(content) // 1024) for _, content, _ in files)
-        control = (ROOT / "packaging/deb/control").read_text().format(version=VERSION, size=n_kib, architecture=target.debian)
+        control = (ROOT / "packaging/deb/control").read_text().format(
+            name=flavour.name, version=VERSION, size=n_kib, architecture=target.debian, others=flavour.deb, where=flavour.where)
         hooks = [(f"DEBIAN/{hook}", (ROOT / f"packaging/deb/{hook}").read_bytes(), 0o755)
                  for hook in ("postinst", "prerm", "postrm")]
         sums = "".join(f"{hashlib.md5(content).hexdigest()}  {path}\n" for path, content, _ in files
@@ -111,23 +131,24 @@ def make_deb(target, out, files):
                             ("DEBIAN/conffiles", b"/etc/candor/serve.toml\n", 0o644),
                             ("DEBIAN/md5sums", sums.encode(), 0o644)])
         subprocess.run(["dpkg-deb", "--root-owner-group", "-Zxz", "--build", name,
-                        str(out / f"candor_{VERSION}_{target.debian}.deb")], check=True, stdout=subprocess.DEVNULL)
+                        str(out / f"{flavour.name}_{VERSION}_{target.debian}.deb")], check=True, stdout=subprocess.DEVNULL)
 
 
-def make_rpm(target, out, files):
+def make_rpm(target, flavour, out, files):
     if shutil.which("rpmbuild") is None:
         sys.exit("make_packages: rpmbuild is not installed; run sh scripts/setup_package.sh")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_tree(folder / "tree", files)
         spec = (ROOT / "packaging/rpm/candor.spec").read_text()
-        for word, value in (("@VERSION@", VERSION), ("@TREE@", str(folder / "tree")), ("@FILES@", "\n".join(rpm_lines(files)))):
+        for word, value in (("@NAME@", flavour.name), ("@OTHERS@\n", flavour.rpm), ("@WHERE@", flavour.where),
+                            ("@VERSION@", VERSION), ("@TREE@", str(folder / "tree")), ("@FILES@", "\n".join(rpm_lines(files)))):
             spec = spec.replace(word, value)
         (folder / "candor.spec").write_text(spec)
         subprocess.run(["rpmbuild", "-bb", "--quiet", "--target", target.name, "--define", f"_topdir {folder}/rpm",
                         "--define", f"_dbpath {folder}/db", str(folder / "candor.spec")], check=True)
         built, = (folder / "rpm/RPMS").rglob("*.rpm")
-        shutil.copyfile(built, out / f"candor-{VERSION}-1.{target.name}.rpm")
+        shutil.copyfile(built, out / f"{flavour.name}-{VERSION}-1.{target.name}.rpm")
 
 
 # Folders that every system has; what else a package makes is its own too.
@@ -148,7 +169,7 @@ def spdx_package(name, version, licence, source, kind):
             "downloadLocation": source or "NOASSERTION"}
 
 
-def make_sbom(target, out, program):
+def make_sbom(target, flavour, out, program):
     parts = [spdx_package(name, version, licence, "", "debian")
              for name, version, licence, _ in make_notice.debian_rows() if name in LINKED]
     parts += [spdx_package(name, version, licence, source, "crate")
@@ -156,36 +177,36 @@ def make_sbom(target, out, program):
     parts += [spdx_package(name, version, licence, source, "npm")
               for name, version, licence, source in make_notice.page_rows()]
     digest = hashlib.sha256(program.read_bytes()).hexdigest()
-    whole = spdx_package("candor", VERSION, "Apache-2.0", "", "program")
+    whole = spdx_package(flavour.name, VERSION, "Apache-2.0", "", "program")
     whole["checksums"] = [{"algorithm": "SHA256", "checksumValue": digest}]
     created = datetime.fromtimestamp(EPOCH, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     bill = {"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
-            "name": f"candor-{VERSION}", "documentNamespace": f"urn:candor:{VERSION}:{digest}",
+            "name": f"{flavour.name}-{VERSION}", "documentNamespace": f"urn:{flavour.name}:{VERSION}:{digest}",
             "creationInfo": {"created": created, "creators": ["Tool: make_packages.py"]},
             "packages": [whole, *parts],
             "relationships": [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES",
                                "relatedSpdxElement": whole["SPDXID"]}]
             + [{"spdxElementId": whole["SPDXID"], "relationshipType": "STATIC_LINK",
                 "relatedSpdxElement": part["SPDXID"]} for part in parts]}
-    (out / f"candor-{VERSION}-{target.name}.spdx.json").write_text(json.dumps(bill, indent=1, sort_keys=True) + "\n")
+    (out / f"{flavour.name}-{VERSION}-{target.name}.spdx.json").write_text(json.dumps(bill, indent=1, sort_keys=True) + "\n")
 
 
 # Where the tarball of a release lies that others install from.
 RELEASES = os.environ.get("CANDOR_RELEASES_URL", "https://candor.invalid/releases")
 
 
-def make_recipes(target, out):
+def make_recipes(target, flavour, out):
     """The formula of Homebrew and the expression of Nix, which install the tarball."""
-    name = f"candor-{VERSION}-linux-{target.name}.tar.gz"
+    name = f"{flavour.name}-{VERSION}-linux-{target.name}.tar.gz"
     digest = hashlib.sha256((out / name).read_bytes()).hexdigest()
-    words = {"@VERSION@": VERSION, "@URL@": f"{RELEASES}/{name}", "@SHA256@": digest, "@SYSTEM@": f"{target.name}-linux",
+    words = {"@NAME@": flavour.name, "@CLASS@": flavour.name.title().replace("-", ""), "@VERSION@": VERSION, "@URL@": f"{RELEASES}/{name}", "@SHA256@": digest, "@SYSTEM@": f"{target.name}-linux",
              "@BREW_CPU@": "arm64" if target.name == "aarch64" else target.name}
     for source in ("candor.rb", "candor.nix"):
         text = (ROOT / "packaging" / source).read_text()
         for word, value in words.items():
             text = text.replace(word, value)
         kind = Path(source).suffix
-        (out / f"candor-{target.name}{kind}").write_text(text)
+        (out / f"{flavour.name}-{target.name}{kind}").write_text(text)
 
 
 def write_sums(out):
@@ -195,24 +216,24 @@ def write_sums(out):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4) or (len(sys.argv) == 4 and sys.argv[3] not in FLAVOURS):
         sys.exit(__doc__)
-    linked, out = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
+    linked, out, flavour = Path(sys.argv[1]).resolve(), Path(sys.argv[2]), FLAVOURS[(sys.argv[3:] or ["candor"])[0]]
     program = linked / "candor"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     target = architectures.of_program(program)
     files = installed_files(program)
-    bare = out / f"candor-{VERSION}-linux-{target.name}"
+    bare = out / f"{flavour.name}-{VERSION}-linux-{target.name}"
     shutil.copyfile(program, bare)
     bare.chmod(0o755)
-    make_tarball(target, out, files + library_files(linked, "lib"))
-    make_deb(target, out, files + library_files(linked, "lib"))
-    make_rpm(target, out, files + library_files(linked, "lib64"))
-    make_sbom(target, out, program)
-    make_image.write_image(target, files, out / f"candor-{VERSION}-{target.oci}.oci.tar")
-    make_recipes(target, out)
-    make_wheel.make_wheel(linked, out)
+    make_tarball(target, flavour, out, files + library_files(linked, "lib"))
+    make_deb(target, flavour, out, files + library_files(linked, "lib"))
+    make_rpm(target, flavour, out, files + library_files(linked, "lib64"))
+    make_sbom(target, flavour, out, program)
+    make_image.write_image(target, flavour.name, files, out / f"{flavour.name}-{VERSION}-{target.oci}.oci.tar")
+    make_recipes(target, flavour, out)
+    make_wheel.make_wheel(linked, out, flavour.wheel)
     write_sums(out)
     for path in sorted(out.iterdir()):
         print(f"{path.stat().st_size:>10}  {path.name}")

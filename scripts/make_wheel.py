@@ -21,9 +21,9 @@ MODEL = make_image.MODEL
 # No earlier than what a zip file can say.
 TIME = time.gmtime(max(make_image.EPOCH, 315532800))[:6]
 
-METADATA = f"""Metadata-Version: 2.1
+METADATA = """Metadata-Version: 2.1
 Name: candor
-Version: {VERSION}
+Version: {version}
 Summary: LLM inference engine that gives one answer and hides nothing
 License: Apache-2.0
 Requires-Python: >=3.9
@@ -43,7 +43,7 @@ candor = candor.pytest_plugin
 """
 
 
-def contents(linked, tag):
+def contents(linked, version, tag):
     """Path in the wheel, content, mode."""
     for path in sorted((ROOT / "python/candor").iterdir()):
         if path.suffix == ".py" or path.name == "py.typed":
@@ -51,8 +51,8 @@ def contents(linked, tag):
     yield "candor/lib/libcandor.so.0", (linked / "libcandor.so.0").read_bytes(), 0o755
     yield "candor/bin/candor", (linked / "candor").read_bytes(), 0o755
     yield f"candor/share/candor/{MODEL}", (ROOT / MODEL).read_bytes(), 0o644
-    info = f"candor-{VERSION}.dist-info/"
-    yield info + "METADATA", (METADATA + (ROOT / "docs/python.md").read_text()).encode(), 0o644
+    info = f"candor-{version}.dist-info/"
+    yield info + "METADATA", (METADATA.format(version=version) + (ROOT / "docs/python.md").read_text()).encode(), 0o644
     yield info + "WHEEL", f"Wheel-Version: 1.0\nGenerator: candor\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(), 0o644
     yield info + "entry_points.txt", ENTRY_POINTS.encode(), 0o644
     yield info + "licenses/LICENSE", (ROOT / "LICENSE").read_bytes(), 0o644
@@ -74,12 +74,14 @@ def write_wheel(path, files, record):
         add(record, ("".join(lines) + f"{record},,\n").encode(), 0o644)
 
 
-def make_wheel(linked, out):
+def make_wheel(linked, out, local=""):
+    """local: "+cuda" for a program with kernels for GPUs, a local version of PEP 440: pip puts it in the other's place."""
+    version = VERSION + local
     target = architectures.of_program(linked / "candor")
     major, minor = target.zig.rsplit(".", 2)[-2:]
     tag = f"py3-none-manylinux_{major}_{minor}_{target.name}"
-    path = out / f"candor-{VERSION}-{tag}.whl"
-    write_wheel(path, contents(linked, tag), f"candor-{VERSION}.dist-info/RECORD")
+    path = out / f"candor-{version}-{tag}.whl"
+    write_wheel(path, contents(linked, version, tag), f"candor-{version}.dist-info/RECORD")
     return path
 
 

@@ -12,7 +12,8 @@
 # packages a release, tried in clean roots (scripts/try_packages.sh) and made twice (check_reproducible.sh), and one for
 #        64-bit Arm: 45 minutes
 # arm    the product for 64-bit Arm under qemu (scripts/test_arm.sh): 40 minutes
-# cuda   kernels for GPUs, compiled for every card and looked through (scripts/check_cuda.py), and the module's tests
+# cuda   kernels for GPUs, compiled for every card and looked through (scripts/check_cuda.py), the module's tests, and the
+#        packages candor-cuda, made and tried: 60 minutes
 # spark  batch inference with Spark (python/tests/test_spark.py): some 3 minutes
 # frameworks LlamaIndex, Haystack, DSPy, instructor, Cohere's and Hugging Face's clients against the server: 3 minutes
 # adding what docs/adding.md says, done in a copy (scripts/check_adding.py): some 15 minutes
@@ -26,7 +27,8 @@ packages() {
 
 cuda() {
   sh scripts/setup_cuda.sh && python3 scripts/check_cuda.py --archs 80,86,89,90a,100,120 --self-test &&
-    sh scripts/build.sh cuda candor_backend_cuda_test && build-cuda/tests/candor_backend_cuda_test
+    sh scripts/build.sh cuda candor_backend_cuda_test && build-cuda/tests/candor_backend_cuda_test &&
+    sh scripts/package.sh --cuda && sh scripts/try_packages.sh build-package-cuda/out
 }
 
 spark() {

@@ -1,12 +1,14 @@
 #!/bin/sh
 # sh scripts/try_packages.sh [OUT [RELEASE MIRROR]]: tries what scripts/package.sh made, as root: the bare program in a root
 # that holds nothing but glibc; the .deb and the .rpm in one that debootstrap makes (Ubuntu 18.04, which has the oldest glibc,
-# 2.27; for Arm Debian 11); the image with podman. Packages for 64-bit Arm are tried under qemu. Every line that it prints is
-# something that was seen to work; the first that does not ends it.
+# 2.27; for Arm Debian 11); the image with podman. Packages for 64-bit Arm are tried under qemu; of candor-cuda, also what is
+# said where there is no GPU, and that it takes the place of candor. Every line that it prints is something that was seen to
+# work; the first that does not ends it.
 set -eu
 cd "$(dirname "$0")/.."
 out=$(cd "${1:-build-package/out}" && pwd)
 program=$(ls "$out"/candor-*-linux-x86_64 "$out"/candor-*-linux-aarch64 2>/dev/null || true)
+case "$program" in */candor-cuda-*) name=candor-cuda ;; *) name=candor ;; esac
 case "$program" in
   *x86_64) cpu=x86_64 debian=amd64 release=bionic mirror=http://archive.ubuntu.com/ubuntu compiler=g++ loader=/lib64/ld-linux-x86-64.so.2 ;;
   *) cpu=aarch64 debian=arm64 release=bullseye mirror=http://deb.debian.org/debian compiler=aarch64-linux-gnu-g++
@@ -69,6 +71,32 @@ P
   server=""
 }
 
+# says_why_no_gpu ROOT PROGRAM: a program with kernels for GPUs, in a root without a driver. Behind answers_in.
+says_why_no_gpu() {
+  grep -q "no GPU: no driver of NVIDIA" "$work/log" || fail "the server does not say why the CPU computes: $(cat "$work/log")"
+  grep -q "GPU .*no driver of NVIDIA" "$work/doctor" || fail "doctor says nothing of GPUs: $(cat "$work/doctor")"
+  code=0
+  chroot "$1" "$2" run "Once upon a time" -n 4 --device cuda >"$work/log" 2>&1 || code=$?
+  [ $code = 2 ] && grep -q "no driver of NVIDIA" "$work/log" || fail "--device cuda ends with $code: $(cat "$work/log")"
+}
+
+# stands_for_candor ROOT DEB: that candor-cuda takes the place of candor, and leaves it its keys.
+stands_for_candor() {
+  dpkg-deb -R "$2" "$work/repacked"
+  sed -i 's/^Package: .*/Package: candor/; /^Conflicts:/d; /^Replaces:/d; /^Provides:/d' "$work/repacked/DEBIAN/control"
+  dpkg-deb --root-owner-group -Znone --build "$work/repacked" "$1/candor.deb" >"$work/log"
+  rm -r "$work/repacked"
+  cp "$2" "$1/candor-cuda.deb"
+  for package in candor candor-cuda; do
+    chroot "$1" dpkg -i /$package.deb >"$work/log" 2>&1 || fail "dpkg -i $package: $(cat "$work/log")"
+    rm "$1/$package.deb"
+    cat "$1/etc/candor/keys" >>"$work/keys"
+  done
+  chroot "$1" dpkg --purge candor >"$work/log" 2>&1 || fail "dpkg --purge candor: $(cat "$work/log")"
+  cat "$1/etc/candor/keys" >>"$work/keys"
+  [ "$(sort -u "$work/keys" | wc -l)" = 1 ] && [ -x "$1/usr/bin/candor" ] && [ -e "$1/etc/candor/serve.toml" ] || fail "candor took something of candor-cuda along"
+}
+
 # What is neither the package manager's nor a user's.
 files_of() {
   find "$1" -xdev \( -path "$1/var" -o -path "$1/proc" -o -path "$1/root/.cache" \) -prune -o -print | sort
@@ -88,19 +116,25 @@ cp "$program" "$work/bare/bin/candor"
 cp models/pocket/pocket-q8_0.gguf "$work/bare/share/candor/models/pocket/"
 give "$work/bare"
 answers_in "$work/bare" /bin/candor
+[ $name = candor ] || says_why_no_gpu "$work/bare" /bin/candor
 good "a story, doctor and serve in a root of $(find "$work/bare" -xdev -type f | wc -l) files"
 
 debootstrap --arch=$debian --variant=minbase --no-check-gpg "$release" "$work/old" "$mirror" >"$work/log" 2>&1 || fail "$(tail -n 2 "$work/log")"
 give "$work/old"
 mkdir -p "$work/old/usr/lib64"  # every system with rpm has it
 files_of "$work/old" >"$work/before"
-cp "$out"/candor_*_$debian.deb "$work/old/candor.deb"
-chroot "$work/old" dpkg -i /candor.deb >"$work/log" 2>&1 || fail "dpkg: $(cat "$work/log")"
+if [ $name = candor ]; then
+  cp "$out"/candor_*_$debian.deb "$work/old/candor.deb"
+  chroot "$work/old" dpkg -i /candor.deb >"$work/log" 2>&1 || fail "dpkg: $(cat "$work/log")"
+  rm "$work/old/candor.deb"
+else
+  stands_for_candor "$work/old" "$out"/candor-cuda_*_$debian.deb
+  good "candor-cuda takes the place of candor, its keys included"
+fi
 answers_in "$work/old" /usr/bin/candor
 [ "$(stat -c %a "$work/old/etc/candor/keys")" = 600 ] || fail "the key file can be read by others"
 good "the .deb on $(. "$work/old/etc/os-release" && echo "$PRETTY_NAME"), glibc $(chroot "$work/old" ldd --version | sed -n '1s/.* //p'), with the same story"
-chroot "$work/old" dpkg --purge candor >"$work/log" 2>&1 || fail "dpkg: $(cat "$work/log")"
-rm "$work/old/candor.deb"
+chroot "$work/old" dpkg --purge $name >"$work/log" 2>&1 || fail "dpkg: $(cat "$work/log")"
 files_of "$work/old" | diff "$work/before" - ||
   fail "dpkg --purge left something behind"
 good "dpkg --purge leaves nothing"
@@ -108,13 +142,13 @@ good "dpkg --purge leaves nothing"
 mkdir -p "$work/old/rpmdb"
 rpm --root "$work/old" --dbpath /rpmdb --nodeps --ignorearch -i "$out"/candor-*.$cpu.rpm 2>"$work/log" || fail "rpm -i: $(cat "$work/log")"
 answers_in "$work/old" /usr/bin/candor
-rpm --root "$work/old" --dbpath /rpmdb --nodeps -e candor 2>"$work/log" || fail "rpm -e: $(cat "$work/log")"
+rpm --root "$work/old" --dbpath /rpmdb --nodeps -e $name 2>"$work/log" || fail "rpm -e: $(cat "$work/log")"
 rm -r "$work/old/rpmdb"
 files_of "$work/old" | diff "$work/before" - ||
   fail "rpm -e left something behind"
 good "the .rpm, and rpm -e leaves nothing"
 
-for recipe in "$out"/candor-$cpu.rb "$out"/candor-$cpu.nix; do
+for recipe in "$out"/$name-$cpu.rb "$out"/$name-$cpu.nix; do
   case "$recipe" in
     *.rb) ruby -c "$recipe" >"$work/log" 2>&1 ;;
     *.nix) nix-instantiate --parse "$recipe" >"$work/log" 2>&1 ;;
