@@ -66,7 +66,7 @@ float Routing::group_score(int32_t group) const {
       best[1] = choice;
     }
   }
-  return spec_.n_group_best == 1 ? best[0] : best[0] + best[1];
+  return spec_.n_group_best == 1 ? best[0] : rank_of(best[0] + best[1]);
 }
 
 void Routing::leave_best_groups() {

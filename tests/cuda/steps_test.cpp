@@ -1,5 +1,5 @@
 // What steps ask of a device: a decode step that is like the ones before allocates nothing, changes no argument of a
-// launch, and copies one list of tables, the embeddings and the logits.
+// launch, and copies one list of tables, the embeddings and the logits. So does that of a mixture of experts.
 
 #include <gtest/gtest.h>
 
@@ -126,7 +126,21 @@ TEST(CudaSteps, no_step_of_any_family_allocates_once_steps_are_alike) {
     const Counts counts = counts_of(**file, 3);
     EXPECT_EQ(counts.n_allocated, 0) << family;
     EXPECT_EQ(counts.n_lone_launches, 0) << family;
-    EXPECT_EQ(counts.n_copies_out, counts.n_lists) << family;  // routing reads, and so does the end
+    EXPECT_EQ(counts.n_lists, 1) << family;
+    EXPECT_EQ(counts.n_copies_out, 1) << family;
+  }
+}
+
+// Tokens of which each step has others, so that other experts are visited.
+TEST(CudaSteps, a_mixture_is_one_list_that_no_choice_of_experts_changes) {
+  for (const char* family : {"qwen3moe", "gpt_oss", "deepseek_v2", "llama4_text", "granitemoe"}) {
+    const auto file = model::open_model(goldens() / family);
+    ASSERT_TRUE(file) << file.error().message;
+    const Counts counts = counts_of(**file, 6);
+    EXPECT_EQ(counts.n_lists, 1) << family;
+    EXPECT_EQ(counts.n_changed, 0) << family;
+    EXPECT_EQ(counts.n_copies_in, 2) << family;
+    EXPECT_EQ(counts.n_copies_out, 1) << family;
   }
 }
 

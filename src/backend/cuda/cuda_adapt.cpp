@@ -21,7 +21,7 @@ const float* CudaOps::multiply_rows(const CudaWeight& weight, const AdaptedRows&
   encode(kernels::encoding_of(shape.dtype), rows.src, rows.src_stride, shape.n_in, rows.src_rows, rows.n);
   if (!status_) return nullptr;
   ProductArgs args = product_args(shape, encoded_.data());
-  args.one = {weight.panels(), nullptr, 0, rows.n};
+  args.one = {weight.panels(), nullptr};
   args.dst = reinterpret_cast<float*>(room.data());
   args.dst_stride = shape.n_out;
   args.n_out = static_cast<int32_t>(shape.n_out);
@@ -128,23 +128,25 @@ void CudaOps::adapt_embedding(const op::AdaptEmbedding& call, const AdapterTable
 // One part of the visited experts: rows of dst are places, and so are those of src, of kDown or where inputs are
 // weighed.
 void CudaOps::adapt_experts(const MoeTerm& term, ExpertPart part, Activation src, Activation dst) {
-  if (term.adapters.empty()) return;
+  if (term.adapters.empty() || batch_.uses.empty()) return;
+  const auto n_visits = static_cast<size_t>(visits_.n);
+  const std::span<const int32_t> experts = std::span(host_.visits).first(n_visits);
+  const std::span<const int32_t> places = std::span(host_.visits).subspan(n_visits);
   const bool is_by_row = part != ExpertPart::kDown && !term.spec.weighs_inputs;
   const auto n_used = static_cast<size_t>(term.spec.n_used);
   uses_.find(batch_);
   for (const RowUses::Group& group : uses_.groups()) {
     for (const ExpertAdapter& each : term.adapters) {
       if (each.part != part || each.term.adapter != group.use.adapter) continue;
-      const auto expert = static_cast<size_t>(each.expert);
       std::vector<int32_t>& src_rows = host_.rows;
       std::vector<int32_t>& dst_rows = host_.more_rows;
       src_rows.clear();
       dst_rows.clear();
       for (const int32_t row : group.rows) {
-        for (const int32_t place : std::span(host_places_).subspan(static_cast<size_t>(row) * n_used, n_used)) {
-          if (place < first_visits_[expert] || place >= first_visits_[expert + 1]) continue;
-          src_rows.push_back(is_by_row ? row : place);
-          dst_rows.push_back(place);
+        for (size_t i = static_cast<size_t>(row) * n_used; i < (static_cast<size_t>(row) + 1) * n_used; ++i) {
+          if (experts[i] != each.expert) continue;
+          src_rows.push_back(is_by_row ? row : places[i]);
+          dst_rows.push_back(places[i]);
         }
       }
       if (dst_rows.empty()) continue;

@@ -40,7 +40,7 @@ void CudaOps::encode(Encoding encoding, const float* src, int64_t stride, int64_
 void CudaOps::add_product(const LinearTerm& term, int32_t n_rows) {
   const CudaWeight& weight = own(*term.weight);
   ProductArgs args = product_args(weight.shape(), encoded_.data());
-  args.one = {weight.panels(), values_of(term.bias), 0, n_rows};
+  args.one = {weight.panels(), values_of(term.bias)};
   args.dst = arena_.data(term.dst);
   args.dst_stride = term.dst.n_cols;
   args.n_out = term.dst.n_cols;
@@ -78,7 +78,7 @@ void CudaOps::compute(const op::LinearHeads& call) {
   for (int32_t head = 0; head < call.n_heads; ++head) {
     encode(kernels::encoding_of(heads.shape().dtype), arena_.data(call.src) + int64_t{head} * n_in, call.src.n_cols,
            n_in, nullptr, call.src.n_rows);
-    args.one = {heads.panels() + head * n_panels * args.panel_bytes, nullptr, 0, call.src.n_rows};
+    args.one = {heads.panels() + head * n_panels * args.panel_bytes, nullptr};
     args.dst = arena_.data(call.dst) + int64_t{head} * n_out;
     run_product(launches_, heads.shape().dtype, args, 1);
   }

@@ -1,7 +1,9 @@
-// Mixtures of experts of CudaOps: the host chooses each row's experts, as every backend does (backend/routing.h); the
-// rows of each expert then lie together, and the matrices of all visited experts are one launch.
+// Mixtures of experts of CudaOps: kernels choose each row's experts, as every backend does (backend/routing.h), and put
+// the rows of each expert together; the matrices of all experts are one launch. The host waits for none of it, but
+// where adapters of experts want to know which rows go where.
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,122 +21,113 @@ using kernels::Encoding;
 
 void CudaOps::compute(const op::Moe& call) {
   if (call.src.n_rows == 0) return;
-  route(call.term, call.src.n_rows);
+  const MoeTerm& term = call.term;
+  route(term, call.src.n_rows);
   if (!status_) return;
-  const int32_t n_visits = first_visits_.back();
-  const auto visited = [&](Activation x) { return Activation{x.slot, n_visits, x.n_cols}; };
-  const Activation gates = visited(call.term.gate);
-  const Activation ups = visited(call.term.up);
-  const Activation outputs = visited(call.term.outputs);
-  const bool is_gated = call.term.experts.front().gate != nullptr;
-  for (const Encoding encoding : kernels::kEncodings) {
-    runs_.clear();
-    if (is_gated) add_runs(encoding, call.term.experts, {&Expert::gate, &Expert::gate_bias}, gates);
-    add_runs(encoding, call.term.experts, {&Expert::up, &Expert::up_bias}, is_gated ? ups : gates);
-    if (runs_.empty()) continue;
-    encode_visits(encoding, call.src, call.term);
-    launch_runs();
-  }
-  const Activation inputs{call.term.outputs.slot, n_visits, call.src.n_cols};  // where they are weighed
-  const Activation src = call.term.spec.weighs_inputs ? inputs : call.src;
-  if (is_gated) adapt_experts(call.term, ExpertPart::kGate, src, gates);
-  adapt_experts(call.term, ExpertPart::kUp, src, is_gated ? ups : gates);
-  gate(arena_.data(gates), arena_.data(gates), is_gated ? arena_.data(ups) : nullptr, call.term.kind,
-       int64_t{n_visits} * gates.n_cols);
-  for (const Encoding encoding : kernels::kEncodings) {
-    runs_.clear();
-    add_runs(encoding, call.term.experts, {&Expert::down, &Expert::down_bias}, outputs);
-    if (runs_.empty()) continue;
-    encode(encoding, arena_.data(gates), gates.n_cols, gates.n_cols, nullptr, n_visits);
-    launch_runs();
-  }
-  adapt_experts(call.term, ExpertPart::kDown, gates, outputs);
+  const auto visited = [this](Activation x) { return Activation{x.slot, visits_.n, x.n_cols}; };
+  const Activation gates = visited(term.gate);
+  const Activation outputs = visited(term.outputs);
+  const bool is_gated = term.experts.front().gate != nullptr;
+  const Activation ups = is_gated ? visited(term.up) : gates;
+  const std::array<VisitProduct, 2> inner = {
+      {{{&Expert::gate, &Expert::gate_bias}, gates}, {{&Expert::up, &Expert::up_bias}, ups}}};
+  multiply_visits(term.experts, std::span(inner).subspan(is_gated ? 0 : 1),
+                  [&](Encoding encoding) { encode_visits(encoding, call.src, term); });
+  const Activation inputs{outputs.slot, visits_.n, call.src.n_cols};  // where they are weighed
+  const Activation src = term.spec.weighs_inputs ? inputs : call.src;
+  if (is_gated) adapt_experts(term, ExpertPart::kGate, src, gates);
+  adapt_experts(term, ExpertPart::kUp, src, ups);
+  gate(arena_.data(gates), arena_.data(gates), is_gated ? arena_.data(ups) : nullptr, term.kind,
+       int64_t{visits_.n} * gates.n_cols);
+  const VisitProduct down{{&Expert::down, &Expert::down_bias}, outputs};
+  multiply_visits(term.experts, {&down, 1}, [&](Encoding encoding) {
+    encode(encoding, arena_.data(gates), gates.n_cols, gates.n_cols, nullptr, visits_.n);
+  });
+  adapt_experts(term, ExpertPart::kDown, gates, outputs);
   launches_.run(kernel::add_experts, launch_over(int64_t{call.dst.n_rows} * call.dst.n_cols),
-                AddExpertsArgs{arena_.data(call.dst), arena_.data(outputs), values_of(call.term.bias), visit_places_,
-                               visit_weights_, call.dst.n_rows, call.dst.n_cols, call.term.spec.n_used});
+                AddExpertsArgs{arena_.data(call.dst), arena_.data(outputs), values_of(term.bias), visits_.places,
+                               term.spec.weighs_inputs ? nullptr : visits_.weights, call.dst.n_rows, call.dst.n_cols,
+                               term.spec.n_used});
 }
 
 void CudaOps::route(const MoeTerm& term, int32_t n_rows) {
-  const auto n_used = static_cast<size_t>(term.spec.n_used);
-  const size_t n_visits = static_cast<size_t>(n_rows) * n_used;
-  const RowsView scores = rows({term.scores.slot, n_rows, term.scores.n_cols});
-  routing_.begin(term.spec);
-  const float* bias = term.spec.has_choice_bias ? own(*term.choice_bias).host().values() : nullptr;
-  const float* scales = term.spec.has_expert_scales ? own(*term.expert_scales).host().values() : nullptr;
-  for (int32_t i = 0; i < n_rows; ++i) routing_.add_row(i, scores.row(i), {bias, scales});
-  std::vector<int32_t>& places = host_places_;
-  places.resize(n_visits);
-  std::vector<int32_t>& sources = host_.rows;
-  std::vector<float>& weights = host_.factors;
-  std::vector<float>& place_weights = host_.more_factors;
-  std::vector<int32_t>& n_placed = host_.counts;
-  sources.clear();
-  weights.resize(n_visits);
-  place_weights.clear();
-  n_placed.assign(static_cast<size_t>(n_rows), 0);
-  first_visits_.assign(1, 0);
-  for (int32_t expert = 0; expert < routing_.n_experts(); ++expert) {
-    for (const Routing::Visit& visit : routing_.visits(expert)) {
-      const auto row = static_cast<size_t>(visit.row);
-      const size_t at = row * n_used + static_cast<size_t>(n_placed[row]++);
-      places[at] = static_cast<int32_t>(sources.size());
-      weights[at] = term.spec.weighs_inputs ? 1.0f : visit.weight;
-      sources.push_back(visit.row);
-      place_weights.push_back(visit.weight);
-    }
-    first_visits_.push_back(static_cast<int32_t>(sources.size()));
-  }
-  visit_places_ = tables_.put(std::span<const int32_t>(places));
-  visit_weights_ = tables_.put(std::span<const float>(weights));
-  rows_by_place_ = tables_.put(std::span<const int32_t>(sources));
-  weights_by_place_ = tables_.put(std::span<const float>(place_weights));
-  keep(tables_.status());
+  CANDOR_DCHECK(term.scores.n_cols == term.spec.n_experts);
+  reserve_room(visit_lists_, visits_bytes(term.spec, std::max(n_rows, arena_.max_rows())));
+  if (!status_) return;
+  visits_ = visits_at(visit_lists_.data(), term.spec, n_rows);
+  find_visits(launches_, term.spec,
+              {arena_.data(term.scores), values_of(term.choice_bias), values_of(term.expert_scales)}, visits_);
+  if (term.adapters.empty() || batch_.uses.empty()) return;
+  host_.visits.resize(2 * static_cast<size_t>(visits_.n));
+  run_launches();
+  device_.copy_out(host_.visits.data(), visits_.experts, host_.visits.size() * sizeof(int32_t));
 }
 
 // Where weights multiply inputs, the weighted rows take the room of outputs.
 void CudaOps::encode_visits(Encoding encoding, Activation src, const MoeTerm& term) {
-  const int32_t n_visits = first_visits_.back();
   if (!term.spec.weighs_inputs)
-    return encode(encoding, arena_.data(src), src.n_cols, src.n_cols, rows_by_place_, n_visits);
-  float* weighed = arena_.data({term.outputs.slot, n_visits, src.n_cols});
-  launches_.run(kernel::scale_rows, launch_over(int64_t{n_visits} * src.n_cols),
-                ScaleRowsArgs{weighed, arena_.data(src), weights_by_place_, rows_by_place_, n_visits, src.n_cols});
-  encode(encoding, weighed, src.n_cols, src.n_cols, nullptr, n_visits);
+    return encode(encoding, arena_.data(src), src.n_cols, src.n_cols, visits_.rows_by_place, visits_.n);
+  float* weighed = arena_.data({term.outputs.slot, visits_.n, src.n_cols});
+  launches_.run(
+      kernel::scale_rows, launch_over(int64_t{visits_.n} * src.n_cols),
+      ScaleRowsArgs{weighed, arena_.data(src), visits_.weights_by_place, visits_.rows_by_place, visits_.n, src.n_cols});
+  encode(encoding, weighed, src.n_cols, src.n_cols, nullptr, visits_.n);
 }
 
-void CudaOps::add_runs(Encoding encoding, std::span<const Expert> experts, ExpertMatrix matrix, Activation dst) {
-  for (size_t i = 0; i < experts.size(); ++i) {
-    const int32_t first = first_visits_[i];
-    const int32_t n_rows = first_visits_[i + 1] - first;
-    const CudaWeight& weight = own(*(experts[i].*matrix.weight));
-    if (n_rows == 0 || kernels::encoding_of(weight.shape().dtype) != encoding) continue;
-    runs_.push_back({weight.shape(), dst, {weight.panels(), values_of(experts[i].*matrix.bias), first, n_rows}});
-  }
-}
-
-// Matrices of one type and one result at a time.
-void CudaOps::launch_runs() {
-  while (!runs_.empty() && status_) {
-    const ExpertRun like = runs_.front();
-    const auto is_alike = [&](const ExpertRun& run) {
-      return run.shape.dtype == like.shape.dtype && run.dst.slot == like.dst.slot;
-    };
-    groups_.clear();
-    ProductArgs args = product_args(like.shape, encoded_.data());
-    for (const ExpertRun& run : runs_) {
-      if (!is_alike(run)) continue;
-      groups_.push_back(run.group);
-      args.most_rows = std::max(args.most_rows, run.group.n_rows);
+template <class Encode>
+void CudaOps::multiply_visits(std::span<const Expert> experts, std::span<const VisitProduct> products,
+                              Encode&& encode) {
+  for (const Encoding encoding : kernels::kEncodings) {
+    bool is_encoded = false;
+    for (const VisitProduct& product : products) {
+      for (const ExpertMatrices::OfType& type : matrices_of(experts, product.matrix)) {
+        if (kernels::encoding_of(type.shape.dtype) != encoding) continue;
+        if (!is_encoded) encode(encoding);
+        is_encoded = true;
+        if (!status_) return;
+        ProductArgs args = product_args(type.shape, encoded_.data());
+        args.runs = visits_.runs;
+        args.matrices = type.matrices;
+        args.dst = arena_.data(product.dst);
+        args.dst_stride = product.dst.n_cols;
+        args.n_out = product.dst.n_cols;
+        args.most_rows = std::min(visits_.run_rows, visits_.n_rows);
+        run_product(launches_, type.shape.dtype, args, visits_.n_runs);
+      }
     }
-    std::erase_if(runs_, is_alike);
-    args.groups = tables_.put(std::span<const ProductGroup>(groups_));
-    keep(tables_.status());
-    if (!status_) return;
-    args.dst = arena_.data(like.dst);
-    args.n_out = like.dst.n_cols;
-    args.dst_stride = like.dst.n_cols;
-    run_product(launches_, like.shape.dtype, args, static_cast<int32_t>(groups_.size()));
   }
+}
+
+// They are kept with the first expert's weight. Empty where there is no memory for them.
+std::span<const ExpertMatrices::OfType> CudaOps::matrices_of(std::span<const Expert> experts, ExpertMatrix matrix) {
+  std::unique_ptr<ExpertMatrices>& kept = own(*(experts.front().*matrix.weight)).experts();
+  if (kept != nullptr) return kept->types;
+  auto made = std::make_unique<ExpertMatrices>();
+  for (const Expert& expert : experts) {
+    const kernels::WeightShape& shape = own(*(expert.*matrix.weight)).shape();
+    const auto has_type = [&](const ExpertMatrices::OfType& type) { return type.shape.dtype == shape.dtype; };
+    if (std::ranges::none_of(made->types, has_type)) made->types.push_back({.shape = shape});
+  }
+  const size_t n = experts.size();
+  std::vector<ProductMatrix> lists(made->types.size() * n);
+  auto memory = DeviceMemory::make(device_, lists.size() * sizeof(ProductMatrix));
+  if (!memory) {
+    keep(std::move(memory).error());
+    return {};
+  }
+  made->memory = std::move(*memory);
+  for (size_t t = 0; t < made->types.size(); ++t) {
+    ExpertMatrices::OfType& type = made->types[t];
+    type.matrices = made->memory.as<ProductMatrix>() + t * n;
+    for (size_t i = 0; i < n; ++i) {
+      const CudaWeight& weight = own(*(experts[i].*matrix.weight));
+      if (weight.shape().dtype != type.shape.dtype) continue;
+      lists[t * n + i] = {weight.panels(), values_of(experts[i].*matrix.bias)};
+    }
+  }
+  device_.copy_in(made->memory.data(), lists.data(), lists.size() * sizeof(ProductMatrix));
+  kept = std::move(made);
+  return kept->types;
 }
 
 }  // namespace candor::backend::cuda

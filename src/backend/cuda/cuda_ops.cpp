@@ -47,6 +47,7 @@ CudaOps::CudaOps(Device& device, const kernels::KernelTable& table, platform::Th
       rotated_(device),
       adapted_middle_(device),
       adapted_outputs_(device),
+      visit_lists_(device),
       tables_(device) {}
 
 Result<void> CudaOps::reserve(const ArenaLayout& layout) {

@@ -20,9 +20,9 @@
 #include "backend/cuda/kernels/recurrent_args.h"
 #include "backend/cuda/kernels/row_args.h"
 #include "backend/cuda/launch_list.h"
+#include "backend/cuda/route_kernels.h"
 #include "backend/op_list.h"
 #include "backend/operations.h"
-#include "backend/routing.h"
 #include "backend/row_uses.h"
 #include "backend/step_batch.h"
 #include "kernels/kernels.h"
@@ -105,11 +105,13 @@ class CudaOps final : public Ops {
   void encode(kernels::Encoding encoding, const float* src, int64_t stride, int64_t n, const int32_t* src_rows,
               int32_t n_rows);
   void add_product(const LinearTerm& term, int32_t n_rows);
-  // Sorts the rows of a mixture by the experts that they go to, and brings the lists to the device.
+  // Sorts the rows of a mixture by the experts that they go to.
   void route(const MoeTerm& term, int32_t n_rows);
   void encode_visits(kernels::Encoding encoding, Activation src, const MoeTerm& term);
-  void add_runs(kernels::Encoding encoding, std::span<const Expert> experts, ExpertMatrix matrix, Activation dst);
-  void launch_runs();
+  // encode(encoding) is called before the first product that wants it.
+  template <class Encode>
+  void multiply_visits(std::span<const Expert> experts, std::span<const VisitProduct> products, Encode&& encode);
+  std::span<const ExpertMatrices::OfType> matrices_of(std::span<const Expert> experts, ExpertMatrix matrix);
   const float* multiply_rows(const CudaWeight& weight, const AdaptedRows& rows, DeviceRoom& room);
   void adapt_rows(const AdapterTerm& term, float scale, AdaptedRows rows);
   void add_adapted(const AddAdaptedArgs& args);
@@ -131,6 +133,7 @@ class CudaOps final : public Ops {
   DeviceRoom rotated_;
   DeviceRoom adapted_middle_;
   DeviceRoom adapted_outputs_;
+  DeviceRoom visit_lists_;
   // Copies of tables come before launches that were asked for earlier: nothing else writes there in a step.
   StepTables tables_;
   LaunchList launches_;
@@ -144,29 +147,20 @@ class CudaOps final : public Ops {
   const RowPlace* lone_places_ = nullptr;  // the same without groups
   const int32_t* block_table_ = nullptr;   // [S, max_blocks]
   std::vector<Rotations> rotations_;
-  const int32_t* out_rows_ = nullptr;  // [n_out]
+  const int32_t* out_rows_ = nullptr;   // [n_out]
   std::vector<TileTable> tile_tables_;
   std::vector<SlopeTable> slope_tables_;
   StatePlaces states_{};  // what each layer with a state has; of no layer
   Activation logits_{};
   bool has_logits_ = false;
 
-  // Of the running mixture: [T, n_used] of the device, and where each expert's rows begin.
-  Routing routing_;
-  std::vector<int32_t> first_visits_;  // [E + 1]
-  std::vector<int32_t> host_places_;   // [T, n_used], as the next one
-  const int32_t* visit_places_ = nullptr;
-  const float* visit_weights_ = nullptr;
-  const int32_t* rows_by_place_ = nullptr;
-  const float* weights_by_place_ = nullptr;
+  Visits visits_{};  // of the running mixture
 
   // Room, kept to spare allocations.
   std::vector<float> host_floats_;
   std::vector<float> host_logits_;
   std::vector<std::vector<float>> host_slots_;  // what rows() has copied, by slot
-  std::vector<ExpertRun> runs_;
   RowUses uses_;
-  std::vector<ProductGroup> groups_;
   HostRoom host_;
 };
 

@@ -1,14 +1,17 @@
 #pragma once
 // A weight of the CUDA backend: packed panels on the device, exactly as the CPU has them; vectors on both sides; tables
-// that are looked up by the row on the host, which knows a step's tokens. Constant after upload.
+// that are looked up by the row on the host, which knows a step's tokens. Constant after upload, but for what steps
+// keep with a weight. One thread.
 
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/weight_memory.h"
 #include "backend/cuda/device.h"
+#include "backend/cuda/kernels/product_args.h"
 #include "backend/op_specs.h"
 #include "backend/op_terms.h"
 #include "kernels/packed_weight.h"
@@ -16,6 +19,16 @@
 #include "tensor/tensor_view.h"
 
 namespace candor::backend::cuda {
+
+// One matrix of each expert of a layer, by type: a launch multiplies by all of a type.
+struct ExpertMatrices {
+  struct OfType {
+    kernels::WeightShape shape{};
+    const ProductMatrix* matrices = nullptr;  // [E], of the device; without panels where an expert's has another type
+  };
+  std::vector<OfType> types{};
+  DeviceMemory memory{};
+};
 
 class CudaWeight final : public Weight {
  public:
@@ -33,11 +46,15 @@ class CudaWeight final : public Weight {
   const float* values() const { return memory_.as<const float>(); }
   // REQUIRES: any role but kLinear.
   const cpu::CpuWeight& host() const { return *host_; }
+  // Those of the experts among which this is the first's; nullptr until somebody keeps them here, where they live as
+  // long as it.
+  std::unique_ptr<ExpertMatrices>& experts() const { return experts_; }
 
  private:
   kernels::WeightShape shape_;
   std::unique_ptr<cpu::CpuWeight> host_;  // nullptr for kLinear
   DeviceMemory memory_;                   // empty for kEmbedding
+  mutable std::unique_ptr<ExpertMatrices> experts_;
 };
 
 // REQUIRES: a weight that this backend made.

@@ -20,11 +20,10 @@ struct ExpertMatrix {
   const Weight* Expert::*weight;
   const Weight* Expert::*bias;
 };
-// An expert's matrix and its rows, which go to the device with all that are alike.
-struct ExpertRun {
-  kernels::WeightShape shape{};
+// Of a mixture: a matrix of all experts, and the results of all visits.
+struct VisitProduct {
+  ExpertMatrix matrix;
   Activation dst{};
-  ProductGroup group{};
 };
 
 // Rows that an adapter reads and writes; lists are of the device, nullptr: row i itself.
@@ -62,9 +61,9 @@ struct SlopeTable {
 // Lists on the host, kept to spare allocations. Each operation has them for itself.
 struct HostRoom {
   std::vector<RowPlace> places{};
-  std::vector<float> factors{}, more_factors{};
+  std::vector<float> factors{};
   std::vector<int32_t> rows{}, more_rows{};
-  std::vector<int32_t> counts{};
+  std::vector<int32_t> visits{};
   std::vector<StateSlice> slices{};
   std::vector<RowSave> saves{};
 };

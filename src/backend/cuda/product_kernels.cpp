@@ -150,8 +150,8 @@ EncodePlan plan_of(Encoding encoding) {
 
 }  // namespace
 
-void run_product(Launcher& launcher, DType dtype, const ProductArgs& args, int32_t n_groups) {
-  if (args.most_rows <= 0 || args.n_out <= 0 || n_groups <= 0) return;
+void run_product(Launcher& launcher, DType dtype, const ProductArgs& args, int32_t n_runs) {
+  if (args.most_rows <= 0 || args.n_out <= 0 || n_runs <= 0) return;
   const Rows rows = args.most_rows > kMostFewRows ? Rows::kMany : Rows::kFew;
   const ProductPlan plan = plan_of(dtype, rows);
   const auto row_blocks = static_cast<uint32_t>(ceil_div(args.most_rows, plan.block_rows));
@@ -159,7 +159,7 @@ void run_product(Launcher& launcher, DType dtype, const ProductArgs& args, int32
   launcher.run(plan.kernel,
                {.x = rows == Rows::kMany ? row_blocks : panel_blocks,
                 .y = rows == Rows::kMany ? panel_blocks : row_blocks,
-                .z = static_cast<uint32_t>(n_groups),
+                .z = static_cast<uint32_t>(n_runs),
                 .n_threads = plan.n_threads,
                 .shared_bytes = static_cast<uint32_t>(plan.shared_bytes)},
                args);

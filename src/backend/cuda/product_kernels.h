@@ -12,8 +12,8 @@
 
 namespace candor::backend::cuda {
 
-// n_groups: of args.groups, or 1.
-void run_product(Launcher& launcher, DType dtype, const ProductArgs& args, int32_t n_groups);
+// n_runs: of args.runs, or 1.
+void run_product(Launcher& launcher, DType dtype, const ProductArgs& args, int32_t n_runs);
 
 void encode_rows(Launcher& launcher, kernels::Encoding encoding, const EncodeArgs& args);
 

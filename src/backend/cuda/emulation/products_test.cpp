@@ -195,7 +195,7 @@ class ProductBitsTest : public ProductKernelTest {
     const int64_t stride = problem.shape.n_out + 5;
     float* dst = upload(std::vector<float>(static_cast<size_t>(stride * n_rows), 5.0f));
     ProductArgs args = product_args(problem.shape, upload(problem.encoded.data(), problem.encoded.size()));
-    args.one = {.weights = upload(problem.packed.data(), problem.packed.size()), .n_rows = n_rows};
+    args.one = {.panels = upload(problem.packed.data(), problem.packed.size())};
     args.dst = dst;
     args.dst_stride = stride;
     args.n_out = static_cast<int32_t>(problem.shape.n_out);
@@ -289,40 +289,45 @@ TEST_F(ProductBitsTest, the_longest_scaled_row_stays_exact) {
 
 namespace {
 
-// Matrices of several experts in one launch, with fewer outputs than they have, and biases but for group 2.
-class ProductGroupsTest : public ProductBitsTest {
+// Matrices of several experts in one launch, with fewer outputs than they have, and biases but for matrix 2. Runs take
+// them from the last to the first.
+class ProductRunsTest : public ProductBitsTest {
  protected:
   static constexpr int64_t kOut = 33;
   static constexpr int32_t kWanted = 31;
 
-  void expect_groups(DType dtype, const std::vector<int32_t>& n_rows) {
+  void expect_runs(DType dtype, const std::vector<int32_t>& n_rows) {
     const WeightShape shape{dtype, kOut, block_of(dtype) == 1 ? 40 : block_of(dtype)};
-    std::vector<ProductGroup> groups;
-    std::vector<float> expected;
+    std::vector<ProductMatrix> matrices;
+    std::vector<RowRun> runs;
+    std::vector<float> expected(static_cast<size_t>(std::accumulate(n_rows.begin(), n_rows.end(), 0)) * kWanted);
     std::unique_ptr<Problem> problem;
     int32_t first = 0;
-    for (size_t g = 0; g < n_rows.size(); first += n_rows[g++]) {
-      const OwnedTensor tensor = random_tensor("w", dtype, {kOut, shape.n_in}, 20 + g);
+    for (size_t m = 0; m < n_rows.size(); first += n_rows[m++]) {
+      const OwnedTensor tensor = random_tensor("w", dtype, {kOut, shape.n_in}, 20 + m);
       problem = std::make_unique<Problem>(shape, tensor.view().data, std::accumulate(n_rows.begin(), n_rows.end(), 0));
-      const auto bias = g == 2 ? std::vector<float>(kOut) : random_row(kOut, 30 + g);
-      groups.push_back({.weights = upload(problem->packed.data(), problem->packed.size()),
-                        .bias = g == 2 ? nullptr : upload(bias),
-                        .first_row = first,
-                        .n_rows = n_rows[g]});
-      if (n_rows[g] == 0) continue;
-      const auto results = problem->expected(first, n_rows[g]);
+      const auto bias = m == 2 ? std::vector<float>(kOut) : random_row(kOut, 30 + m);
+      matrices.push_back({upload(problem->packed.data(), problem->packed.size()), m == 2 ? nullptr : upload(bias)});
+      runs.insert(runs.begin(), {static_cast<int32_t>(m), first, n_rows[m]});
+      if (n_rows[m] == 0) continue;
+      const auto results = problem->expected(first, n_rows[m]);
       for (size_t i = 0; i < results.size(); ++i) {
-        if (i % kOut < kWanted) expected.push_back(g == 2 ? results[i] : results[i] + bias[i % kOut]);
+        if (i % kOut >= kWanted) continue;
+        expected[static_cast<size_t>(first) * kWanted + i / kOut * kWanted + i % kOut] =
+            m == 2 ? results[i] : results[i] + bias[i % kOut];
       }
     }
+    runs.push_back({static_cast<int32_t>(matrices.size()), 0, 3});
+    matrices.emplace_back();  // of another type
     ProductArgs args = product_args(shape, upload(problem->encoded.data(), problem->encoded.size()));
     float* dst = upload(std::vector<float>(expected.size()));
-    args.groups = upload(groups);
+    args.runs = upload(runs);
+    args.matrices = upload(matrices);
     args.dst = dst;
     args.dst_stride = kWanted;
     args.n_out = kWanted;
     args.most_rows = *std::max_element(n_rows.begin(), n_rows.end());
-    run_product(*device_, dtype, args, static_cast<int32_t>(groups.size()));
+    run_product(*device_, dtype, args, static_cast<int32_t>(runs.size()));
     ASSERT_EQ(error(), "") << dtype_info(dtype).name;
     ASSERT_EQ(first_difference(expected, download(dst, expected.size())), -1) << dtype_info(dtype).name;
     memory_.clear();
@@ -331,12 +336,12 @@ class ProductGroupsTest : public ProductBitsTest {
 
 }  // namespace
 
-TEST_F(ProductGroupsTest, groups_multiply_their_own_rows_and_add_their_bias) {
-  for (const DType dtype : kAllFormats) ASSERT_NO_FATAL_FAILURE(expect_groups(dtype, {5, 0, 1, 9}));
+TEST_F(ProductRunsTest, runs_have_their_own_rows_matrix_and_bias) {
+  for (const DType dtype : kAllFormats) ASSERT_NO_FATAL_FAILURE(expect_runs(dtype, {5, 0, 1, 9}));
 }
 
-TEST_F(ProductGroupsTest, groups_of_many_rows_and_of_few_share_a_launch) {
-  for (const DType dtype : kAllFormats) ASSERT_NO_FATAL_FAILURE(expect_groups(dtype, {0, 34, 7, 65}));
+TEST_F(ProductRunsTest, runs_of_many_rows_and_of_few_share_a_launch) {
+  for (const DType dtype : kAllFormats) ASSERT_NO_FATAL_FAILURE(expect_runs(dtype, {0, 34, 7, 65}));
 }
 
 namespace {
@@ -344,7 +349,7 @@ namespace {
 // Q8_0 by the sentence of numerics.md, a thread an output and row, blocks up or down in k.
 template <bool is_descending>
 CANDOR_KERNEL(product_of_sentence, ProductArgs) {
-  const auto* panel = reinterpret_cast<const uint8_t*>(args.one.weights);
+  const auto* panel = reinterpret_cast<const uint8_t*>(args.one.panels);
   const auto* row = reinterpret_cast<const uint8_t*>(args.activations) + block_x() * args.row_bytes;
   const uint32_t output = thread() % 16;
   float sum = 0.0f;
@@ -373,7 +378,8 @@ TEST_F(ProductBitsTest, a_chain_that_runs_down_has_other_bits) {
   const OwnedTensor tensor = random_tensor("w", DType::kQ8_0, {16, 256}, 16);
   const Problem problem({DType::kQ8_0, 16, 256}, tensor.view().data, 2);
   ProductArgs args = product_args(problem.shape, upload(problem.encoded.data(), problem.encoded.size()));
-  args.one = {.weights = upload(problem.packed.data(), problem.packed.size()), .n_rows = 2};
+  args.one = {.panels = upload(problem.packed.data(), problem.packed.size())};
+  args.most_rows = 2;
   float* dst = upload(std::vector<float>(32));
   args.dst = dst;
   args.dst_stride = 16;

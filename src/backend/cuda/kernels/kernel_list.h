@@ -6,6 +6,7 @@
 #include "backend/cuda/kernels/limit_args.h"
 #include "backend/cuda/kernels/product_args.h"
 #include "backend/cuda/kernels/recurrent_args.h"
+#include "backend/cuda/kernels/route_args.h"
 #include "backend/cuda/kernels/row_args.h"
 #include "backend/cuda/kernels/word_args.h"
 #include "backend/cuda/launch.h"
@@ -28,6 +29,8 @@
   X(copy_pieces, CopyPiecesArgs) \
   X(add_experts, AddExpertsArgs) \
   X(add_adapted, AddAdaptedArgs) \
+  X(route_rows, RouteRowsArgs) \
+  X(sort_visits, SortVisitsArgs) \
   X(read_probe, ReadProbeArgs) \
   X(int8_probe, OpsProbeArgs) \
   X(fma_probe, OpsProbeArgs) \

@@ -7,20 +7,26 @@
 
 namespace candor::backend::cuda {
 
-// One matrix and the rows that it multiplies: [first_row, first_row + n_rows) of the launch's activations and results.
-struct ProductGroup {
-  const std::byte* weights = nullptr;  // packed panels, aligned to 64 bytes
-  const float* bias = nullptr;         // [n_out] or nullptr
+struct ProductMatrix {
+  const std::byte* panels = nullptr;  // packed, aligned to 64 bytes
+  const float* bias = nullptr;        // [n_out] or nullptr
+};
+
+// Rows [first_row, first_row + n_rows) of a launch's activations and results, and the matrix that they are multiplied
+// by.
+struct RowRun {
+  int32_t matrix = 0;
   int32_t first_row = 0;
   int32_t n_rows = 0;
 };
 
 // dst[row, n] = sum over k of activation[row, k] * weight[n, k], + bias[n].
 struct ProductArgs {
-  ProductGroup one{};                      // where `groups` is nullptr
-  const ProductGroup* groups = nullptr;    // [grid's z], of the device; matrices of one shape and type
-  const std::byte* activations = nullptr;  // rows of row_bytes
-  float* dst = nullptr;                    // row i at dst + i * dst_stride; columns from n_out on are not written
+  ProductMatrix one{};                      // where `runs` is nullptr; of rows [0, most_rows)
+  const RowRun* runs = nullptr;             // [grid's z], of the device
+  const ProductMatrix* matrices = nullptr;  // of runs, of one shape and type; runs of one without panels are left out
+  const std::byte* activations = nullptr;   // rows of row_bytes
+  float* dst = nullptr;                     // row i at dst + i * dst_stride; columns from n_out on are not written
   int64_t dst_stride = 0;
   int32_t row_bytes = 0;
   int32_t sums_at = 0;  // of an encoded row
@@ -29,7 +35,7 @@ struct ProductArgs {
   int32_t panel_bytes = 0;
   int32_t n_in = 0;
   int32_t n_out = 0;      // that are wanted; the matrix may have more
-  int32_t most_rows = 0;  // of any group
+  int32_t most_rows = 0;  // of any run
 };
 
 }  // namespace candor::backend::cuda

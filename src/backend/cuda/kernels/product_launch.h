@@ -9,7 +9,7 @@
 
 namespace candor::backend::cuda {
 
-// Few rows: a block takes a panel (x) and some rows (y) of a group (z); its warps take turns along k.
+// Few rows: a block takes a panel (x) and some rows (y) of a run (z); its warps take turns along k.
 inline constexpr int32_t kFewWarps = 8;
 inline constexpr uint32_t kFewThreads = 32 * kFewWarps;
 inline constexpr int32_t kMostFewRows = 32;

@@ -24,17 +24,19 @@ struct ProductPlace {
   }
 };
 
-// Rows [first_row, first_row + most_rows) of this block's group, and one panel.
+// Rows [first_row, first_row + most_rows) of this block's run, and one panel.
 CANDOR_DEVICE ProductPlace find_place(const ProductArgs& args, int32_t panel, int32_t first_row, int32_t most_rows) {
-  const ProductGroup group = args.groups == nullptr ? args.one : args.groups[block_z()];
-  const int32_t row = group.first_row + first_row;
+  const RowRun run = args.runs == nullptr ? RowRun{0, 0, args.most_rows} : args.runs[block_z()];
+  const ProductMatrix matrix = args.runs == nullptr ? args.one : args.matrices[run.matrix];
+  const int32_t row = run.first_row + first_row;
   const int32_t column = panel * kPanelRows;
-  const int32_t n_left = group.n_rows - first_row;
+  const int32_t n_left = matrix.panels == nullptr ? 0 : run.n_rows - first_row;
   return {.args = args,
-          .panel = reinterpret_cast<const uint8_t*>(group.weights) + int64_t{panel} * args.panel_bytes,
+          .panel = n_left <= 0 ? nullptr
+                               : reinterpret_cast<const uint8_t*>(matrix.panels) + int64_t{panel} * args.panel_bytes,
           .x = reinterpret_cast<const uint8_t*>(args.activations) + int64_t{row} * args.row_bytes,
           .dst = args.dst + row * args.dst_stride + column,
-          .bias = group.bias == nullptr ? nullptr : group.bias + column,
+          .bias = matrix.bias == nullptr ? nullptr : matrix.bias + column,
           .n_rows = n_left < most_rows ? n_left : most_rows,
           .n_columns = args.n_out - column < kPanelRows ? args.n_out - column : kPanelRows};
 }

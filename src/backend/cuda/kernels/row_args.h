@@ -141,7 +141,7 @@ struct AddExpertsArgs {
   const float* outputs = nullptr;
   const float* bias = nullptr;
   const int32_t* places = nullptr;  // [n_rows, n_used]
-  const float* weights = nullptr;   // [n_rows, n_used]
+  const float* weights = nullptr;   // [n_rows, n_used], or nullptr: all are 1
   int32_t n_rows = 0;
   int32_t n_cols = 0;
   int32_t n_used = 0;

@@ -196,7 +196,8 @@ CANDOR_KERNEL(add_experts, AddExpertsArgs) {
   const int64_t col = i % args.n_cols;
   float sum = args.bias == nullptr ? 0.0f : args.bias[col];
   for (int64_t j = row * args.n_used; j < (row + 1) * args.n_used; ++j) {
-    sum = fma_rn(args.outputs[static_cast<int64_t>(args.places[j]) * args.n_cols + col], args.weights[j], sum);
+    const float weight = args.weights == nullptr ? 1.0f : args.weights[j];
+    sum = fma_rn(args.outputs[static_cast<int64_t>(args.places[j]) * args.n_cols + col], weight, sum);
   }
   args.dst[i] = sum;
 }
