@@ -40,7 +40,8 @@ std::vector<std::string> preset_names() {
 void add_speculation_options(CLI::App& command, GenerationOptions& o) {
   add_choice(command, "--speculate", o.speculate, {"auto", "off", "ngram", "draft"},
              "several tokens a step, same answer; ngram: from the text");
-  command.add_option("--draft", o.draft, "a smaller model, or a head; mtp: the model's own")->type_name("FILE|mtp");
+  command.add_option("--draft", o.draft, "a smaller model, or a head; mtp: the model's own; eagle: EAGLE-3")
+      ->type_name("FILE|mtp|eagle:FOLDER");
   add_mmproj(command, o.mmproj);
 }
 
@@ -92,13 +93,16 @@ void apply_ranks(std::optional<int64_t> n_ranks, EngineOptions& options) {
 }
 
 void apply_speculation(const GenerationOptions& o, EngineOptions& options) {
+  constexpr std::string_view kEagle = "eagle:";
   const bool is_own = o.draft == "mtp";
-  if (o.draft && !is_own) options.draft_path = *o.draft;
+  const bool is_eagle = o.draft && o.draft->starts_with(kEagle);
+  if (o.draft && !is_own) options.draft_path = o.draft->substr(is_eagle ? kEagle.size() : 0);
   if (o.mmproj) options.mmproj_path = *o.mmproj;
   if (o.speculate == "ngram") options.speculation = Speculation::kNgram;
   if (o.speculate == "auto" && !o.draft) options.speculation = Speculation::kAuto;
   const bool is_wanted = o.speculate == "draft" || (o.speculate == "auto" && o.draft);
-  if (is_wanted) options.speculation = is_own ? Speculation::kHead : Speculation::kDraft;
+  if (!is_wanted) return;
+  options.speculation = is_own ? Speculation::kHead : is_eagle ? Speculation::kEagle : Speculation::kDraft;
 }
 
 void add_choice_options(CLI::App& command, GenerationOptions& o) {

@@ -23,6 +23,8 @@ enum class Speculation : std::uint8_t {
            // in its file: EngineOptions::draft_path
   kHead,   // what the head for multi-token prediction says that the model's own file has
   kAuto,   // the head, where the model's file has one, or a file "mtp-" and its name beside it; else none
+  kEagle,  // what an EAGLE-3 head of the model says, a folder or GGUF file: draft_path. kDraft takes such a head, too;
+           // this refuses everything else
 };
 
 // What a step is expected to take, on which plans are made: rows alone, by measured points, and what is added by each
@@ -72,7 +74,7 @@ struct EngineOptions {
   double step_ms = 0;
   std::optional<StepCosts> costs{};  // absent: measured by open(), where max_running > 1 or drafts are made
   Speculation speculation = Speculation::kOff;
-  std::filesystem::path draft_path{};  // with Speculation::kDraft, and only then
+  std::filesystem::path draft_path{};  // with Speculation::kDraft or kEagle, and only then
   // Of a model that takes images: its tower and projector, a GGUF file; empty: those in the model's folder, or the file
   // beside the model's that is called mmproj*.gguf. Their weights are read with the first image.
   std::filesystem::path mmproj_path{};

@@ -244,9 +244,9 @@ Result<void> set_engine_option(EngineOptions& options, std::string_view name, st
     return options.kv_type ? Result<void>() : refused(name, value, "f32, bf16, q8_0 or q4");
   }
   if (name == "speculation") {
-    constexpr std::string_view kNames[] = {"off", "ngram", "draft", "mtp", "auto"};
+    constexpr std::string_view kNames[] = {"off", "ngram", "draft", "mtp", "auto", "eagle"};
     const auto it = std::ranges::find(kNames, value);
-    if (it == std::end(kNames)) return refused(name, value, "off, ngram, draft, mtp or auto");
+    if (it == std::end(kNames)) return refused(name, value, "off, ngram, draft, mtp, auto or eagle");
     options.speculation = static_cast<Speculation>(it - kNames);
     return {};
   }

@@ -27,12 +27,13 @@ struct DraftRequest {
   std::vector<TokenId> drafts{};  // made: as many, fewer, or none
 };
 
-// Rows of a sequence that a step of the model has computed: for each token what the output matrix read. D: its width.
+// Rows of a sequence that a step of the model has computed: for each token what a head reads of it
+// (Model::kept_rows()). W: its width.
 struct ComputedRows {
   SequenceId sequence = 0;
   int32_t first = 0;                  // position of the first
   std::span<const TokenId> tokens{};  // [n]
-  std::span<const float> vectors{};   // [n, D]
+  std::span<const float> vectors{};   // [n, W]
 };
 
 class Drafter {

@@ -8,6 +8,10 @@
 
 namespace candor::draft {
 
+size_t vector_width(const model::ArchSpec& head) {
+  return static_cast<size_t>(head.embed.vector_dim > 0 ? head.embed.vector_dim : head.dim);
+}
+
 HeadDrafter::HeadDrafter(backend::Backend& backend, model::Model& head, backend::KvStore& kv, DraftSlots slots,
                          Limits limits, const kernels::KernelTable& kernels)
     : backend_(backend),
@@ -15,14 +19,14 @@ HeadDrafter::HeadDrafter(backend::Backend& backend, model::Model& head, backend:
       kv_(kv),
       slots_of_(slots),
       limits_(limits),
-      dim_(static_cast<size_t>(head.spec().dim)),
+      width_(vector_width(head.spec())),
       attends_(head.spec().blocks.front().has_attention),
       slots_(static_cast<size_t>(slots.n_slots)),
       work_(static_cast<size_t>(slots.n_slots)),
       sampler_(kernels) {
   for (Slot& slot : slots_) {
     slot.tokens.reserve(static_cast<size_t>(kKeptVectors));
-    slot.vectors.reserve(static_cast<size_t>(kKeptVectors) * dim_);
+    slot.vectors.reserve(static_cast<size_t>(kKeptVectors) * width_);
   }
 }
 
@@ -46,7 +50,7 @@ HeadDrafter::Slot& HeadDrafter::slot_for(SequenceId sequence) {
 void HeadDrafter::cut(Slot& slot, int32_t end) const {
   const int32_t n_left = std::clamp(end - slot.kept_begin, 0, static_cast<int32_t>(slot.tokens.size()));
   slot.tokens.resize(static_cast<size_t>(n_left));
-  slot.vectors.resize(static_cast<size_t>(n_left) * dim_);
+  slot.vectors.resize(static_cast<size_t>(n_left) * width_);
   slot.n_read = std::clamp(end - slot.begin, 0, slot.n_read);
 }
 
@@ -54,7 +58,7 @@ void HeadDrafter::keep_newest(Slot& slot) const {
   if (slot.tokens.size() <= static_cast<size_t>(kHeadRows)) return;
   const auto n_old = static_cast<std::ptrdiff_t>(slot.tokens.size()) - kHeadRows;
   slot.tokens.erase(slot.tokens.begin(), slot.tokens.begin() + n_old);
-  slot.vectors.erase(slot.vectors.begin(), slot.vectors.begin() + n_old * static_cast<std::ptrdiff_t>(dim_));
+  slot.vectors.erase(slot.vectors.begin(), slot.vectors.begin() + n_old * static_cast<std::ptrdiff_t>(width_));
   slot.kept_begin += static_cast<int32_t>(n_old);
 }
 
@@ -71,7 +75,7 @@ void HeadDrafter::watch(const ComputedRows& rows) {
   }
   if (slot.tokens.size() + rows.tokens.size() > static_cast<size_t>(kKeptVectors)) keep_newest(slot);
   const auto tokens = rows.tokens.subspan(static_cast<size_t>(n_skipped));
-  const auto vectors = rows.vectors.subspan(static_cast<size_t>(n_skipped) * dim_);
+  const auto vectors = rows.vectors.subspan(static_cast<size_t>(n_skipped) * width_);
   slot.tokens.insert(slot.tokens.end(), tokens.begin(), tokens.end());
   slot.vectors.insert(slot.vectors.end(), vectors.begin(), vectors.end());
 }
@@ -154,9 +158,13 @@ void HeadDrafter::propose(std::span<DraftRequest> requests, constrain::MaskWorke
 // Tokens that the head has no logit of are never drafted.
 std::span<const float> HeadDrafter::all_logits(std::span<const float> given) {
   const auto n_vocab = static_cast<size_t>(limits_.n_vocab);
-  if (given.size() >= n_vocab) return given.first(n_vocab);
+  if (limits_.tokens.empty() && given.size() >= n_vocab) return given.first(n_vocab);
   logits_.assign(n_vocab, -std::numeric_limits<float>::infinity());
-  std::ranges::copy(given, logits_.begin());
+  if (limits_.tokens.empty()) std::ranges::copy(given, logits_.begin());
+  for (size_t i = 0; i < limits_.tokens.size(); ++i) {
+    const auto token = static_cast<size_t>(limits_.tokens[i]);
+    if (token < n_vocab) logits_[token] = given[i];
+  }
   return logits_;
 }
 
@@ -186,7 +194,7 @@ void HeadDrafter::append_known(Work& work) {
   for (int32_t position = slot.read_end(); position < slot.kept_end(); ++position) {
     const size_t kept = static_cast<size_t>(position - slot.kept_begin);
     positions_.push_back(position - slot.begin);
-    append_row(text[static_cast<size_t>(position) + 1], std::span(slot.vectors).subspan(kept * dim_, dim_));
+    append_row(text[static_cast<size_t>(position) + 1], std::span(slot.vectors).subspan(kept * width_, width_));
   }
   slot.n_read += n_rows;
   work.n_rows = slot.n_read;

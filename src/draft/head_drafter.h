@@ -1,7 +1,8 @@
 #pragma once
-// Draft tokens of a model's own head for multi-token prediction (model/prediction.h). Its row for a token reads the
-// next token and what the model's output matrix read for this one, and guesses the token behind; from the second draft
-// on it reads what it gave itself. Each draft is chosen as DraftChoice says.
+// Draft tokens of a head of the model (model/draft_head.h): for multi-token prediction, or EAGLE-3. Its row for a token
+// reads the next token and a vector that the model gave for this one, and guesses the token behind; from the second
+// draft on it reads what it gave itself, which may be narrower. Each draft is chosen as DraftChoice says, among the
+// tokens that the head has logits of.
 //
 // Every sequence has a slot of K/V of its own, for a window of its newest tokens. It begins at most n_first tokens
 // before the first draft, and where the model began to compute (what a cache of prefixes gave has no vectors); when it
@@ -29,12 +30,17 @@ inline constexpr int32_t kLeastHeadRows = 4;
 // f32 vectors that a slot keeps, at most: behind twice as many as are of use they are moved.
 inline constexpr int32_t kKeptVectors = 2 * kHeadRows;
 
+// Floats of a vector that a head reads of the model.
+size_t vector_width(const model::ArchSpec& head);
+
 class HeadDrafter final : public Drafter {
  public:
   struct Limits {
     int32_t max_rows = 0;         // of a step; at least n_slots
     int32_t n_vocab = 0;          // logits that are tokens
     int32_t n_first = kHeadRows;  // kLeastHeadRows to kHeadRows
+    // The model's token for each logit of the head; empty: the first ones. Borrowed.
+    std::span<const TokenId> tokens{};
   };
   // All are borrowed; slots have no states.
   HeadDrafter(backend::Backend& backend, model::Model& head, backend::KvStore& kv, DraftSlots slots, Limits limits,
@@ -56,7 +62,7 @@ class HeadDrafter final : public Drafter {
     int32_t n_read = 0;             // rows of the window whose K/V is there, of the model's vectors
     int32_t kept_begin = 0;         // position of the first vector that is kept
     std::vector<TokenId> tokens{};  // of those positions
-    std::vector<float> vectors{};   // [n, D]
+    std::vector<float> vectors{};   // [n, width_]
     int64_t used_at = 0;
     int32_t kept_end() const { return kept_begin + static_cast<int32_t>(tokens.size()); }
     int32_t read_end() const { return begin + n_read; }
@@ -90,7 +96,7 @@ class HeadDrafter final : public Drafter {
   backend::KvStore& kv_;
   const DraftSlots slots_of_;
   const Limits limits_;
-  const size_t dim_;
+  const size_t width_;  // of the model's vectors
   const bool attends_;
   // Engine thread only.
   std::vector<Slot> slots_;

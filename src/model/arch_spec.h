@@ -85,14 +85,15 @@ struct BlockSpec {
   bool is_gate_apart = false;  // that gate is projected by itself
   FfnSpec ffn;
   float residual_scale = 1.0f;
-  int32_t kv_block = -1;          // the block before it whose keys and values it reads; -1: it has its own
-  bool values_are_keys = false;   // v is what k is projected to, before its norm
-  bool has_value_norm = false;    // over each head, without gains
-  bool norms_after_rope = false;  // qk_norm behind the rotation
-  bool is_attn_bare = false;      // attention reads the stream without the norm that other blocks have
-  int32_t layer_dim = 0;          // of what the token has for this block (EmbedSpec), gated and added behind the rest
-  bool has_out_scale = false;     // the output is multiplied by one number
-  BlockBounds bounds{};           // of q, k and v, attention's output and a plain feed-forward
+  int32_t kv_block = -1;              // the block before it whose keys and values it reads; -1: it has its own
+  bool values_are_keys = false;       // v is what k is projected to, before its norm
+  bool has_value_norm = false;        // over each head, without gains
+  bool norms_after_rope = false;      // qk_norm behind the rotation
+  bool is_attn_bare = false;          // attention reads the stream without the norm that other blocks have
+  bool attends_beside_token = false;  // attention reads a norm of the token's embedding, and beside it what it would
+  int32_t layer_dim = 0;       // of what the token has for this block (EmbedSpec), gated and added behind the rest
+  bool has_out_scale = false;  // the output is multiplied by one number
+  BlockBounds bounds{};        // of q, k and v, attention's output and a plain feed-forward
   bool joins_gate() const { return has_head_gate && !is_gate_apart; }
   bool shares_kv() const { return kv_block >= 0; }
   bool has_delta() const { return delta.n_v_heads > 0; }
@@ -123,6 +124,11 @@ struct EmbedSpec {
   // A row begins as a projection of two norms: of its token's embedding, and of the vector that it comes with.
   bool joins_vectors = false;
   backend::NormSpec join_norm{};
+  // EAGLE-3 (model/eagle.h): a row begins with its vector. Those of a model are what it had before these of its blocks,
+  // vector_dim wide together, and are projected to D; others are D wide.
+  std::vector<int32_t> vector_layers{};
+  int32_t vector_dim = 0;
+  bool norms_vectors = false;  // before they are projected, all together
   bool operator==(const EmbedSpec&) const = default;
 };
 
@@ -131,6 +137,8 @@ struct HeadSpec {
   bool tied = false;          // the embedding table is the output projection
   int32_t n_first = 0;        // logits of the first so many tokens alone, a multiple of 16; 0: of all
   bool is_own = true;         // false: the output projection is that of the model that this is a head of
+  int32_t n_tokens = 0;       // rows of the output projection; 0: one for each token of the vocabulary
+  bool gives_stream = false;  // Model::hidden() is the stream, in front of the final norm
   bool is_of_masked = false;  // it guesses masked words: behind a layer, an exact GELU and a LayerNorm of its own
   backend::LogitSpec logits;
   bool operator==(const HeadSpec&) const = default;
@@ -164,5 +172,10 @@ struct ArchSpec {
   bool is_bidirectional = false;  // every row of a text sees all of its rows, which one step computes
   bool operator==(const ArchSpec&) const = default;
 };
+
+// Rows of the output projection.
+inline int32_t head_tokens(const ArchSpec& spec) {
+  return spec.head.n_tokens > 0 ? spec.head.n_tokens : spec.vocab;
+}
 
 }  // namespace candor::model

@@ -393,7 +393,9 @@ void run_parallel(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, 
 void run_serial(Ops& ops, const BlockSpec& spec, const BlockWeights& weights, const BlockActivations& act,
                 MemoryLayers memory) {
   if (spec.has_mixer()) {
-    const Activation input = spec.is_attn_bare ? act.x : read_stream(ops, spec, weights.attn_norm, act);
+    const Activation stream = spec.is_attn_bare ? act.x : read_stream(ops, spec, weights.attn_norm, act);
+    const Activation input = spec.attends_beside_token ? act.beside : stream;
+    if (spec.attends_beside_token) ops.run(op::Zip{act.beside, act.token, stream, stream.n_cols});
     const bool has_both = spec.has_attention && spec.is_recurrent();
     mix_tokens(ops, spec, weights, act, {input, has_both ? act.branch : act.h, memory});
     if (has_both) {

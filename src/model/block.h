@@ -64,6 +64,8 @@ struct BlockActivations {
   backend::Activation layer_input;  // [T, P], what the tokens have for this block
   backend::Activation layer_gate;   // [T, P]
   backend::Activation bounded;      // [T, D], what a matrix with bounds reads
+  backend::Activation token;        // [T, D], its embedding, normed, where attention reads it beside the stream
+  backend::Activation beside;       // [T, 2 D]
 };
 
 // Where attention itself leaves its output.

@@ -15,6 +15,7 @@
 #include "model/adapter/adapted_ops.h"
 #include "model/adapter/adapter.h"
 #include "model/block.h"
+#include "model/draft_head.h"
 #include "model/families/families.h"
 #include "model/fingerprint.h"
 #include "model/prediction.h"
@@ -99,12 +100,14 @@ Result<std::unique_ptr<Model>> Model::load(const formats::ModelFile& file, backe
   return model;
 }
 
-Result<std::unique_ptr<Model>> Model::load_head(const formats::ModelFile& file, ArchSpec arch, const Model& model,
+Result<std::unique_ptr<Model>> Model::load_head(const formats::ModelFile& file, Model& model,
                                                 backend::Backend& backend) {
-  CANDOR_ASSIGN(const Family* family, family_of(file));
-  if (backend.info().n_ranks == 1 && arch.vocab > kDraftedTokens) arch.head.n_first = kDraftedTokens;
+  CANDOR_ASSIGN(ArchSpec arch, head_arch(file, model.spec_));
+  if (backend.info().n_ranks == 1 && head_tokens(arch) > kDraftedTokens) arch.head.n_first = kDraftedTokens;
   std::unique_ptr<Model> head(new Model(backend, std::move(arch)));
-  CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_prediction(file, *family, head->spec_));
+  CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_head(file, head->spec_));
+  model.kept_layers_ = head->spec_.embed.vector_layers;
+  model.keeps_rows_ = model.keeps_rows_ || model.kept_layers_.empty();
   Contents contents(file);
   CANDOR_ASSIGN(head->weights_, upload_weights(bindings, {file, head->spec_, backend, contents}, {}));
   head->outer_ = model.weights_.get();
@@ -189,9 +192,8 @@ Result<uint64_t> planned_part_bytes(const formats::ModelFile& file, const Family
 
 Result<ModelPlan> plan_head(const formats::ModelFile& file, const ArchSpec& model, const backend::Backend& backend) {
   ModelPlan plan;
-  CANDOR_ASSIGN(plan.spec, prediction_arch(file, model));
-  CANDOR_ASSIGN(const Family* family, family_of(file));
-  CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_prediction(file, *family, plan.spec));
+  CANDOR_ASSIGN(plan.spec, head_arch(file, model));
+  CANDOR_ASSIGN(const std::vector<Binding> bindings, bind_head(file, plan.spec));
   CANDOR_ASSIGN(plan.weight_bytes, upload_bytes(bindings, plan.spec, backend));
   return plan;
 }
@@ -206,18 +208,22 @@ backend::StepTicket Model::launch_blocks(int32_t first, int32_t end, const backe
   backend_.begin_step(batch, kv);
   backend::Ops& ops = ops_for(batch);
   const Activation x{Slot::kX, batch.n_rows(), spec_.dim};
-  if (first == 0) run_embedding(ops, x);
+  if (first == 0) run_embedding(ops, x, batch);
   for (int32_t layer = first; layer < end; ++layer) {
     const auto place = static_cast<size_t>(layer);
     const BlockSpec& block = spec_.blocks[place];
     const BlockActivations act = activations(spec_, block, batch.n_rows());
+    keep_layer(ops, layer, x);
     if (block.layer_dim > 0) {
       ops.run(op::Columns{act.layer_input, layer_inputs(batch.n_rows()), layer * block.layer_dim});
     }
     run_block(ops, block, weights_->blocks[place], act, memory_layers(spec_, place));
     if (layer < spec_.n_deep && !batch.vector_rows.empty()) ops.run(op::AddVectors{x, (layer + 1) * spec_.dim});
   }
-  if (static_cast<size_t>(end) == spec_.blocks.size()) run_head(ops, x, checked_cast<int32_t>(batch.out_rows.size()));
+  if (static_cast<size_t>(end) == spec_.blocks.size()) {
+    keep_layer(ops, end, x);
+    run_head(ops, x, checked_cast<int32_t>(batch.out_rows.size()));
+  }
   return backend_.end_step();
 }
 
@@ -238,11 +244,15 @@ backend::StepTicket Model::launch_attention(const backend::StepBatch& batch, bac
 }
 
 backend::RowsView Model::hidden(int32_t n_out) const {
-  return backend_.read_rows({Slot::kLast, n_out, spec_.dim});
+  return backend_.read_rows({spec_.head.gives_stream ? Slot::kGiven : Slot::kLast, n_out, spec_.dim});
 }
 
 backend::RowsView Model::all_rows(int32_t n_rows) const {
   return backend_.read_rows({spec_.has_final_norm ? Slot::kH : Slot::kX, n_rows, spec_.dim});
+}
+
+backend::RowsView Model::kept_rows(int32_t n_rows) const {
+  return kept_layers_.empty() ? all_rows(n_rows) : backend_.read_rows(kept_layers(kept_layers_.size(), n_rows));
 }
 
 backend::RowsView Model::stream_rows(int32_t n_rows) const {
@@ -290,8 +300,11 @@ size_t Model::adapter_bytes(AdapterId id) const {
   return adapters_[static_cast<size_t>(id)]->n_bytes();
 }
 
-void Model::run_embedding(backend::Ops& ops, Activation x) {
+void Model::run_embedding(backend::Ops& ops, Activation x, const backend::StepBatch& batch) {
   if (spec_.embed.joins_vectors) return join_vectors(ops, x);
+  if (spec_.embed.vector_dim > 0) {
+    return begin_with_vectors(ops, x, checked_cast<int32_t>(batch.vectors.size() / batch.vector_rows.size()));
+  }
   ops.run(op::Embed{x, weights_->embedding.get(), spec_.embed.scale, true});
   if (spec_.embed.has_positions) ops.run(op::AddPositions{x, weights_->positions.get()});
   if (spec_.embed.n_types > 0) ops.run(op::AddTypes{x, weights_->types.get()});
@@ -299,15 +312,54 @@ void Model::run_embedding(backend::Ops& ops, Activation x) {
   if (spec_.embed.layer_dim > 0) run_layer_inputs(ops, x);
 }
 
+const ModelWeights& Model::embedding_of() const {
+  return weights_->embedding != nullptr ? *weights_ : *outer_;
+}
+
 void Model::join_vectors(backend::Ops& ops, Activation x) {
   const Activation vectors{Slot::kH, x.n_rows, x.n_cols};
   const Activation joined{Slot::kJoinedVectors, x.n_rows, 2 * x.n_cols};
-  ops.run(op::Embed{x, outer_->embedding.get(), spec_.embed.scale});
+  ops.run(op::Embed{x, embedding_of().embedding.get(), spec_.embed.scale});
   ops.run(op::Norm{x, x, weights_->join_token_norm.weights(), spec_.embed.join_norm});
   ops.run(op::Embed{.dst = vectors, .takes_vectors = true});
   ops.run(op::Norm{vectors, vectors, weights_->join_vector_norm.weights(), spec_.embed.join_norm});
   ops.run(op::Zip{joined, x, vectors, x.n_cols});
   ops.run(op::Linear{std::array{backend::LinearTerm{weights_->join.weight.get(), nullptr, x}}, joined});
+}
+
+// The first block finds the token's embedding beside the stream, normed.
+void Model::begin_with_vectors(backend::Ops& ops, Activation x, int32_t n_cols) {
+  const EmbedSpec& embed = spec_.embed;
+  const Activation token{Slot::kToken, x.n_rows, x.n_cols};
+  ops.run(op::Embed{token, embedding_of().embedding.get(), embed.scale});
+  ops.run(op::Norm{token, token, weights_->join_token_norm.weights(), embed.join_norm});
+  if (n_cols == x.n_cols) {
+    ops.run(op::Embed{.dst = x, .takes_vectors = true});
+  } else {
+    const Activation vectors{Slot::kVectors, x.n_rows, embed.vector_dim};
+    ops.run(op::Embed{.dst = vectors, .takes_vectors = true});
+    if (embed.norms_vectors) ops.run(op::Norm{vectors, vectors, weights_->vectors_norm.weights(), embed.join_norm});
+    ops.run(op::Linear{std::array{backend::LinearTerm{weights_->join.weight.get(), nullptr, x}}, vectors});
+  }
+  if (spec_.blocks.front().is_attn_bare) {
+    ops.run(op::Norm{x, x, weights_->join_vector_norm.weights(), embed.join_norm});
+  }
+}
+
+// The first n of them side by side. All of them are in kVectors, which a head's step reads its own rows into.
+Activation Model::kept_layers(size_t n, int32_t n_rows) const {
+  const bool is_last = (kept_layers_.size() - n) % 2 == 0;
+  return {is_last ? Slot::kVectors : Slot::kVectorsBefore, n_rows, static_cast<int32_t>(n) * spec_.dim};
+}
+
+void Model::keep_layer(backend::Ops& ops, int32_t layer, Activation x) {
+  const auto at = std::ranges::find(kept_layers_, layer);
+  if (at == kept_layers_.end()) return;
+  const auto n_before = static_cast<size_t>(at - kept_layers_.begin());
+  const Activation kept = kept_layers(n_before + 1, x.n_rows);
+  if (n_before == 0) return ops.run(op::Columns{kept, x, 0});
+  const Activation before = kept_layers(n_before, x.n_rows);
+  ops.run(op::Zip{kept, before, x, before.n_cols});
 }
 
 Activation Model::layer_inputs(int32_t n_rows) const {
@@ -351,11 +403,12 @@ void Model::run_head(backend::Ops& ops, Activation x, int32_t n_out) {
   }
   if (n_out == 0) return;
   const Activation last{Slot::kLast, n_out, spec_.dim};
-  const Activation logits{Slot::kLogits, n_out, spec_.head.n_first > 0 ? spec_.head.n_first : spec_.vocab};
+  const Activation given{spec_.head.gives_stream ? Slot::kGiven : Slot::kLast, n_out, spec_.dim};
+  const Activation logits{Slot::kLogits, n_out, spec_.head.n_first > 0 ? spec_.head.n_first : head_tokens(spec_)};
   const ModelWeights& whose = spec_.head.is_own ? *weights_ : *outer_;
   const backend::Weight* head = spec_.head.tied ? whose.embedding.get() : whose.head.weight.get();
-  ops.run(op::Gather{last, x});
-  if (spec_.has_final_norm && !is_normed_whole) ops.run(op::Norm{last, last, norm.weights(), spec_.final_norm});
+  ops.run(op::Gather{given, x});
+  if (spec_.has_final_norm && !is_normed_whole) ops.run(op::Norm{last, given, norm.weights(), spec_.final_norm});
   if (spec_.head.is_absent) return;
   const Activation read = spec_.head.is_of_masked ? guessing_rows(ops, last) : last;
   ops.run(op::Linear{std::array{backend::LinearTerm{head, whose.head.bias.get(), logits}}, read});

@@ -58,7 +58,7 @@ backend::KvLayout kv_layout(const ArchSpec& spec, KvType type);
 // their scores are hardly scaled (Gemma 4), so that what bf16 rounds off a key would count for whole nats.
 KvType usual_kv(const ArchSpec& spec, KvType of_backend);
 
-// The same of a head for multi-token prediction (prediction.h) in `file`, of a model of that architecture.
+// The same of a head (draft_head.h) in `file`, of a model of that architecture.
 Result<ModelPlan> plan_head(const formats::ModelFile& file, const ArchSpec& model, const backend::Backend& backend);
 
 // The arena of steps of at most max_rows rows and max_out_rows logit rows, at positions below max_positions (0: the
@@ -74,9 +74,9 @@ class Model {
   // Binds every tensor of the file to its role (or lists it as ignored; an unknown tensor is an error) and uploads it.
   static Result<std::unique_ptr<Model>> load(const formats::ModelFile& file, backend::Backend& backend,
                                              const LoadOptions& options);
-  // The head in the file for that model, whose embedding and output matrix it uses: arch as prediction_arch() says.
-  // The model outlives it.
-  static Result<std::unique_ptr<Model>> load_head(const formats::ModelFile& file, ArchSpec arch, const Model& model,
+  // The head in the file (draft_head.h) for that model, whose embedding and output matrix it uses where it has none,
+  // and which keeps from now on what the head reads of it: kept_rows(). The model outlives it.
+  static Result<std::unique_ptr<Model>> load_head(const formats::ModelFile& file, Model& model,
                                                   backend::Backend& backend);
   // Blocks over rows that begin with vectors, and perhaps a last norm: all of the file's tensors, under the family's
   // names.
@@ -114,20 +114,26 @@ class Model {
   // Its number may become another one's. REQUIRES: no step uses it. Engine thread.
   void drop_adapter(AdapterId id);
   size_t adapter_bytes(AdapterId id) const;
-  // [n_out, D]: what the head made logits of, behind the final norm. REQUIRES: the step was waited for, and had n_out
-  // logit rows, at least one.
+  // [n_out, D]: what the head made logits of, behind the final norm (HeadSpec::gives_stream: in front of it). REQUIRES:
+  // the step was waited for, and had n_out logit rows, at least one.
   backend::RowsView hidden(int32_t n_out) const;
   // The same of every row, where keep_rows() came before the step.
   void keep_rows() { keeps_rows_ = true; }
   backend::RowsView all_rows(int32_t n_rows) const;
+  // Of every row, what a head reads of it: as all_rows(), or [n_rows, layers * D], the stream in front of some blocks.
+  backend::RowsView kept_rows(int32_t n_rows) const;
   // Of every row, as the last block that was launched left it.
   backend::RowsView stream_rows(int32_t n_rows) const;
 
  private:
   Model(backend::Backend& backend, ArchSpec spec);
   backend::Ops& ops_for(const backend::StepBatch& batch);
-  void run_embedding(backend::Ops& ops, backend::Activation x);
+  void run_embedding(backend::Ops& ops, backend::Activation x, const backend::StepBatch& batch);
   void join_vectors(backend::Ops& ops, backend::Activation x);
+  void begin_with_vectors(backend::Ops& ops, backend::Activation x, int32_t n_cols);
+  void keep_layer(backend::Ops& ops, int32_t layer, backend::Activation x);
+  backend::Activation kept_layers(size_t n, int32_t n_rows) const;
+  const ModelWeights& embedding_of() const;
   backend::Activation layer_inputs(int32_t n_rows) const;
   void run_layer_inputs(backend::Ops& ops, backend::Activation x);
   // What the head reads of models that guess masked words.
@@ -145,6 +151,7 @@ class Model {
   uint64_t hash_ = 0;
   int32_t number_ = 0;  // in the backend
   bool keeps_rows_ = false;
+  std::vector<int32_t> kept_layers_;  // the stream in front of these blocks, ascending
 
   std::vector<std::shared_ptr<const Adapter>> adapters_;  // by their numbers
   std::unique_ptr<AdaptedOps> adapted_ops_;

@@ -52,6 +52,7 @@ backend::WeightPlace place_of(TensorRole role, const ArchSpec& spec, int32_t lay
     case kJoin:
     case kJoinTokenNorm:
     case kJoinVectorNorm:
+    case kVectorsNorm:
       return {ModelPart::kInput};
     case kFinalNorm:
     case kFinalNormBias:

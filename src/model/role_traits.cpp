@@ -21,16 +21,16 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kEmbedNormBias, kVector, kNone, kDim},
     {kFinalNorm, kVector, kNone, kDim},
     {kFinalNormBias, kVector, kNone, kDim},
-    {kHead, kMatrix, kVocab, kDim},
-    {kHeadBias, kVector, kNone, kVocab},
+    {kHead, kMatrix, kHeadTokens, kDim},
+    {kHeadBias, kVector, kNone, kHeadTokens},
     {kAttnNorm, kVector, kNone, kDim, nullptr, &B::attn_norm, kGain},
     {kAttnNormBias, kVector, kNone, kDim, nullptr, &B::attn_norm, kBias},
     {kAttnPostNorm, kVector, kNone, kDim, nullptr, &B::attn_post_norm, kGain},
-    {kQ, kMatrix, kQueryRows, kDim, &B::q},
+    {kQ, kMatrix, kQueryRows, kAttnInput, &B::q},
     {kQBias, kVector, kNone, kHeads, &B::q},
-    {kK, kMatrix, kKvHeads, kDim, &B::k},
+    {kK, kMatrix, kKvHeads, kAttnInput, &B::k},
     {kKBias, kVector, kNone, kKvHeads, &B::k},
-    {kV, kMatrix, kKvHeads, kDim, &B::v},
+    {kV, kMatrix, kKvHeads, kAttnInput, &B::v},
     {kVBias, kVector, kNone, kKvHeads, &B::v},
     {kAttnOut, kMatrix, kDim, kOutHeads, &B::attn_out},
     {kAttnOutBias, kVector, kNone, kDim, &B::attn_out},
@@ -131,9 +131,10 @@ constexpr std::array<RoleTraits, kTensorRoles> kRoles = {{
     {kWordNorm, kVector, kNone, kDim},
     {kWordNormBias, kVector, kNone, kDim},
     {kMixBias, kVector, kNone, kDim},
-    {kJoin, kMatrix, kDim, kTwiceDim},
+    {kJoin, kMatrix, kDim, kJoinInput},
     {kJoinTokenNorm, kVector, kNone, kDim},
     {kJoinVectorNorm, kVector, kNone, kDim},
+    {kVectorsNorm, kVector, kNone, kJoinInput},
 }};
 
 constexpr bool in_order() {
@@ -148,9 +149,13 @@ static_assert(in_order());
 
 namespace {
 
-// Of attention's output, of latent attention, and of what tokens have for single blocks.
+// Of what attention reads and gives, of latent attention, of what tokens have for single blocks, and of heads.
 int64_t rare_extent(Extent extent, const ArchSpec& spec, const BlockSpec& block) {
   switch (extent) {
+    case kAttnInput:
+      return block.attends_beside_token ? int64_t{2} * spec.dim : spec.dim;
+    case kJoinInput:
+      return spec.embed.vector_dim > 0 ? spec.embed.vector_dim : int64_t{2} * spec.dim;
     case kLayerDim:
       return spec.embed.layer_dim;
     case kTypeCount:
@@ -219,10 +224,10 @@ int64_t extent_of(Extent extent, const ArchSpec& spec, int32_t layer) {
       return 1;
     case kDim:
       return spec.dim;
-    case kTwiceDim:
-      return int64_t{2} * spec.dim;
     case kVocab:
       return spec.vocab;
+    case kHeadTokens:
+      return head_tokens(spec);
     case kPositionRows:
       return spec.max_positions;
     case kDistanceCount:
@@ -333,6 +338,7 @@ bool is_absent(TensorRole role, const BlockSpec& block) {
   if (role >= kSharedPostNorm && role <= kRouterGain) return !block.ffn.has_parted_norms;
   if (role == kOutScale) return !block.has_out_scale;
   if (role == kAttnGate) return !block.is_gate_apart;
+  if (role == kJoinVectorNorm) return block.attends_beside_token && !block.is_attn_bare;
   return role >= kLayerTable && role <= kLayerPostNorm && block.layer_dim == 0;
 }
 

@@ -17,8 +17,10 @@ namespace candor::model {
 enum class Extent : uint8_t {
   kNone,
   kDim,
-  kTwiceDim,
+  kAttnInput,  // what q, k and v are projected from
+  kJoinInput,  // what a row that begins with vectors is projected from
   kVocab,
+  kHeadTokens,  // that have logits
   kPositionRows,
   kHeadCount,
   kHeads,

@@ -88,8 +88,11 @@ int32_t encoded_cols(const BlockSpec& block, int32_t dim) {
 std::array<int32_t, Slot::kSlots> slot_cols(const ArchSpec& spec, const BlockSpec& block) {
   std::array<int32_t, Slot::kSlots> cols{};
   cols[Slot::kX] = cols[Slot::kH] = cols[Slot::kLast] = spec.dim;
-  cols[Slot::kLogits] = spec.head.is_absent ? 0 : spec.vocab;
-  cols[Slot::kJoinedVectors] = spec.embed.joins_vectors ? 2 * spec.dim : 0;
+  cols[Slot::kLogits] = spec.head.is_absent ? 0 : head_tokens(spec);
+  cols[Slot::kJoinedVectors] = spec.embed.joins_vectors || block.attends_beside_token ? 2 * spec.dim : 0;
+  cols[Slot::kToken] = block.attends_beside_token ? spec.dim : 0;
+  cols[Slot::kVectors] = cols[Slot::kVectorsBefore] = spec.embed.vector_dim;
+  cols[Slot::kGiven] = spec.head.gives_stream ? spec.dim : 0;
   cols[Slot::kGuess] = spec.head.is_of_masked ? spec.dim : 0;
   cols[Slot::kLayerInputs] = cols[Slot::kLayerProjected] =
       spec.embed.layer_dim * static_cast<int32_t>(spec.blocks.size());
@@ -136,7 +139,9 @@ BlockActivations activations(const ArchSpec& spec, const BlockSpec& block, int32
            at(Slot::kStateOut)},
           at(Slot::kLayerInput),
           at(Slot::kLayerGate),
-          at(Slot::kBounded)};
+          at(Slot::kBounded),
+          at(Slot::kToken),
+          at(Slot::kJoinedVectors)};
 }
 
 backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_t max_out_rows, int32_t max_positions) {
@@ -150,10 +155,11 @@ backend::ArenaLayout arena_layout(const ArchSpec& spec, int32_t max_rows, int32_
     layout.max_input_cols =
         std::max({layout.max_input_cols, spec.dim, cols[Slot::kHeads], cols[Slot::kGate], cols[Slot::kSharedGate],
                   cols[Slot::kQueryLow], cols[Slot::kStateGate], cols[Slot::kStateStep], cols[Slot::kJoinedVectors],
-                  block.layer_dim, encoded_cols(block, spec.dim)});
+                  cols[Slot::kVectors], block.layer_dim, encoded_cols(block, spec.dim)});
   }
   layout.slot_is_output.assign(Slot::kSlots, false);
   layout.slot_is_output[Slot::kLast] = true;
+  layout.slot_is_output[Slot::kGiven] = true;
   layout.slot_is_output[Slot::kGuess] = true;
   layout.slot_is_output[Slot::kLogits] = true;
   layout.max_rows = max_rows;

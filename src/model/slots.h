@@ -53,7 +53,11 @@ struct Slot {
     kLayerGate,
     kBounded,
     kJoinedVectors,
+    kToken,
+    kVectors,
+    kVectorsBefore,
     kLast,
+    kGiven,
     kGuess,
     kLogits,
     kSlots

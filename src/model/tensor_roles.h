@@ -126,8 +126,9 @@ enum class TensorRole : uint8_t {
   kJoin,     // from an embedding and a vector to where a row begins
   kJoinTokenNorm,
   kJoinVectorNorm,
+  kVectorsNorm,  // of all vectors of a row together
 };
-inline constexpr int kTensorRoles = 119;
+inline constexpr int kTensorRoles = 120;
 
 enum class Presence : uint8_t { kRequired, kOptional };
 

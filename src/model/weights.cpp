@@ -312,6 +312,7 @@ WeightPtr& place_of(ModelWeights& weights, const Binding& binding) {
   if (binding.role == kJoin) return weights.join.weight;
   if (binding.role == kJoinTokenNorm) return weights.join_token_norm.gain;
   if (binding.role == kJoinVectorNorm) return weights.join_vector_norm.gain;
+  if (binding.role == kVectorsNorm) return weights.vectors_norm.gain;
   if (binding.role == kLayerTable) return weights.layer_table;
   if (binding.role == kLayerProjection) return weights.layer_projection.weight;
   if (binding.role == kLayerNorm) return weights.layer_norm.gain;
@@ -457,7 +458,7 @@ size_t weight_bytes(const ModelWeights& weights) {
                  norm_bytes(weights.embed_norm) + norm_bytes(weights.final_norm) + bytes_of(weights.layer_table) +
                  projection_bytes(weights.layer_projection) + norm_bytes(weights.layer_norm) +
                  projection_bytes(weights.join) + norm_bytes(weights.join_token_norm) +
-                 norm_bytes(weights.join_vector_norm);
+                 norm_bytes(weights.join_vector_norm) + norm_bytes(weights.vectors_norm);
   for (const BlockWeights& block : weights.blocks) {
     for (const Norm* norm : {&block.attn_norm, &block.q_norm, &block.k_norm, &block.attn_post_norm, &block.ffn_norm,
                              &block.ffn_post_norm, &block.delta_norm, &block.query_norm, &block.latent_norm,

@@ -129,9 +129,10 @@ struct ModelWeights {
   Projection head;  // [V, D]; no weight where the embedding serves
   Projection word_dense;  // [D, D], of heads that guess masked words
   Norm word_norm;         // [D]
-  Projection join;        // [D, 2 D], where rows begin with vectors too
+  Projection join;        // [D, 2 D], where rows begin with vectors too; [D, vector_dim]
   Norm join_token_norm;   // [D]
   Norm join_vector_norm;  // [D]
+  Norm vectors_norm;      // [vector_dim]
 };
 
 // One tensor of the file, or a piece of one that the file keeps together, and the place that it is for.
@@ -144,7 +145,8 @@ struct Binding {
 
 // Names, shapes and completeness, without reading a weight.
 Result<std::vector<Binding>> bind_tensors(const formats::ModelFile& file, const Family& family, const ArchSpec& spec);
-// The same of a head for multi-token prediction (prediction.h), which has no tensors but those of its block.
+// The same of a head for multi-token prediction (prediction.h), which has no tensors but those of its block. Of either
+// kind of head: draft_head.h.
 Result<std::vector<Binding>> bind_prediction(const formats::ModelFile& file, const Family& family,
                                              const ArchSpec& spec);
 

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "engine_fixture.h"
 #include "ranks/rank_requests.h"
 #include "support/thread_ranks.h"
+#include "support/with_head.h"
 
 namespace candor {
 namespace {
@@ -111,6 +114,28 @@ TEST_F(CudaEngine, chunks_preemption_and_drafts_change_nothing) {
       },
   };
   for (size_t i = 0; i < changes.size(); ++i) EXPECT_EQ(count_different(path, emulated, changes[i]), 0) << i;
+}
+
+// Of each kind, on the device alone and on both sides.
+TEST_F(CudaEngine, drafts_of_heads_change_nothing) {
+  const auto path = testing::goldens() / "llama";
+  const auto drafting = [](const std::filesystem::path& head, std::optional<int32_t> gpu_layers) {
+    return [head, gpu_layers](EngineOptions& o) {
+      o.speculation = Speculation::kDraft;
+      o.draft_path = head;
+      o.gpu_layers = gpu_layers;
+      o.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
+    };
+  };
+  const auto both = [](const EngineOptions& options) -> Result<std::unique_ptr<backend::Backend>> {
+    CANDOR_ASSIGN(const auto file, engine::open_model_file(options));
+    return engine::share_with_host(options, *file, testing::emulated_backend(), testing::portable_backend());
+  };
+  for (const auto& head : {testing::project_file("tests/eagle/goldens/specforge"),
+                           testing::write_head(path / "model.gguf", folder_.path() / "head.gguf")}) {
+    EXPECT_EQ(count_different(path, emulated, drafting(head, {})), 0) << head;
+    EXPECT_EQ(count_different(path, both, drafting(head, 1)), 0) << head << " on both sides";
+  }
 }
 
 TEST_F(CudaEngine, devices_that_share_a_model_give_the_answers_of_one) {

@@ -51,7 +51,8 @@ struct Condition {
   bool is_shuffled = false;
   Which which = Which::kGeneral;
   std::string isa = {};  // a kernel table, as CANDOR_ISA would choose it; "" = the default
-  bool has_head = false;  // what drafts is a head of the model
+  // What drafts is a head of the model, which this writes.
+  std::filesystem::path (*write_head)(const std::filesystem::path& model, const std::filesystem::path& path) = nullptr;
 };
 
 // Rows that cost nothing, so that as much is drafted as can be.
@@ -88,7 +89,7 @@ std::vector<Condition> conditions() {
        false,
        Which::kGeneral,
        {},
-       true},
+       testing::write_head},
       {"drafts of a head, 16 at once, 2 threads",
        [](EngineOptions& o) {
          draft(o, Speculation::kDraft);
@@ -98,7 +99,7 @@ std::vector<Condition> conditions() {
        false,
        Which::kGeneral,
        {},
-       true},
+       testing::write_head},
       {"drafts of a head, a small pool, prefix cache",
        [](EngineOptions& o) {
          draft(o, Speculation::kDraft);
@@ -109,7 +110,28 @@ std::vector<Condition> conditions() {
        false,
        Which::kGrowing,
        {},
-       true},
+       testing::write_head},
+      {"drafts of an EAGLE-3 head, 7 at once, chunks of 64",
+       [](EngineOptions& o) {
+         draft(o, Speculation::kEagle);
+         o.max_rows = 64;
+         o.prefix_cache = true;
+       },
+       7,
+       false,
+       Which::kGeneral,
+       {},
+       testing::write_eagle},
+      {"drafts of an EAGLE-3 head, a small pool",
+       [](EngineOptions& o) {
+         draft(o, Speculation::kEagle);
+         with_small_pool(o);
+       },
+       16,
+       false,
+       Which::kGrowing,
+       {},
+       testing::write_eagle},
       {"prefix cache, 2 at once", [](EngineOptions& o) { o.prefix_cache = true; }, 2},
       {"prefix cache, 16 at once", [](EngineOptions& o) { o.prefix_cache = true; }, 16},
       {"chunks as the costs allow",
@@ -259,7 +281,9 @@ class Invariance : public testing::TinyModelTest {
       EngineOptions options = base_options(path);
       condition.change(options);
       if (options.speculation == Speculation::kDraft) options.draft_path = draft_path_.empty() ? path : draft_path_;
-      if (condition.has_head) options.draft_path = testing::write_head(path, folder_.path() / "head.gguf");
+      if (condition.write_head != nullptr) {
+        options.draft_path = condition.write_head(path, folder_.path() / "head.gguf");
+      }
       const auto engine = open(options, condition.isa.empty() ? backend : backend_of(condition.isa));
       if (engine == nullptr) return counts;
       for (const auto& [number, found] : answers(*engine, requests, condition)) {

@@ -91,6 +91,7 @@ INSTANTIATE_TEST_SUITE_P(shapes, RankInvarianceOf,
 TEST_F(RankInvariance, drafts_chunks_and_preemption_change_nothing) {
   const auto path = tiny_path(testing::tiny_model_of(DType::kQ4_K, 64, 256));
   const auto head = testing::write_head(path, folder_.path() / "head.gguf");
+  const auto eagle = testing::write_eagle(path, folder_.path() / "eagle.gguf");
   const std::vector<Change> changes = {
       [](EngineOptions& o) { o.max_rows = 7; },
       [](EngineOptions& o) { o.kv_blocks = 6; },
@@ -106,6 +107,11 @@ TEST_F(RankInvariance, drafts_chunks_and_preemption_change_nothing) {
       [&head](EngineOptions& o) {
         o.speculation = Speculation::kDraft;
         o.draft_path = head;
+        o.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
+      },
+      [&eagle](EngineOptions& o) {
+        o.speculation = Speculation::kEagle;
+        o.draft_path = eagle;
         o.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
       },
   };

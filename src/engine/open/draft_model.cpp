@@ -12,8 +12,11 @@
 #include "draft/draft_length.h"
 #include "draft/head_drafter.h"
 #include "formats/companion_name.h"
+#include "model/draft_head.h"
+#include "model/eagle.h"
 #include "model/hub/hub_folder.h"
 #include "model/prediction.h"
+#include "model/rank_splits.h"
 
 namespace candor::engine {
 namespace {
@@ -74,12 +77,25 @@ draft::DraftSlots slots_of(const EngineOptions& options, const model::ArchSpec& 
   return {options.max_running, std::min(n_wanted, std::max(kLeastSlotBlocks, n_most))};
 }
 
+Result<std::unique_ptr<formats::ModelFile>> open_draft_file(const EngineOptions& options) {
+  CANDOR_ASSIGN(auto file, model::open_model(options.draft_path));
+  if (options.speculation != Speculation::kEagle || model::is_eagle(*file)) return file;
+  return fail(ErrorKind::kInvalidInput,
+              fmt::format("{}: no EAGLE-3 head, which \"eagle:\" in front of it asks for; leave that out to draft by a "
+                          "model or by a head of another kind",
+                          name_of(*file)));
+}
+
 Error not_of_this_model(const formats::ModelFile& head, const Error& why) {
   return fail(why.kind, fmt::format("{}: no head of this model; name the one that was made for it: {}", name_of(head),
                                     why.message));
 }
 
 }  // namespace
+
+bool has_draft_file(const EngineOptions& options) {
+  return options.speculation == Speculation::kDraft || options.speculation == Speculation::kEagle;
+}
 
 EngineOptions choose_drafts(EngineOptions options, const formats::ModelFile& file) {
   if (options.speculation != Speculation::kAuto) return options;
@@ -96,18 +112,19 @@ EngineOptions choose_drafts(EngineOptions options, const formats::ModelFile& fil
 Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const formats::ModelFile& file,
                                             const backend::Backend& backend) {
   const bool is_own = options.speculation == Speculation::kHead;
-  if (options.speculation != Speculation::kDraft && !is_own) return std::nullopt;
+  if (!has_draft_file(options) && !is_own) return std::nullopt;
   DraftPlan plan;
   if (!is_own) {
-    CANDOR_ASSIGN(plan.file, model::open_model(options.draft_path));
+    CANDOR_ASSIGN(plan.file, open_draft_file(options));
   }
-  plan.is_head = is_own || model::is_prediction_alone(*plan.file);
+  plan.is_head = is_own || model::is_head_alone(*plan.file);
   if (plan.is_head) {
     CANDOR_ASSIGN(model::ArchSpec spec, model::read_arch(file));
     model::fit_context(spec, options.n_ctx);
     auto planned = model::plan_head(is_own ? file : *plan.file, spec, backend);
     if (!planned && !is_own) return not_of_this_model(*plan.file, planned.error());
     CANDOR_ASSIGN(plan.model, std::move(planned));
+    CANDOR_TRY(model::check_ranks(plan.model.spec, backend.info().n_ranks));
     return plan;
   }
   CANDOR_ASSIGN(plan.model, model::plan_model(*plan.file, backend, options.n_ctx));
@@ -128,7 +145,7 @@ Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const bac
       block_bytes * static_cast<uint64_t>(plan.slots.slot_blocks) * static_cast<uint64_t>(plan.slots.n_slots) +
       n_ranks * static_cast<uint64_t>(state_slot_bytes(layout.state)) * static_cast<uint64_t>(plan.slots.n_states);
   if (plan.is_head) {
-    const auto vector_bytes = static_cast<uint64_t>(plan.model.spec.dim) * sizeof(float);
+    const auto vector_bytes = static_cast<uint64_t>(draft::vector_width(plan.model.spec)) * sizeof(float);
     plan.kv_bytes += vector_bytes * draft::kKeptVectors * static_cast<uint64_t>(plan.slots.n_slots);
   }
   if (plan.slots.slot_blocks * backend::kBlockTokens > 2 * draft::kMaxDrafts) return {};
@@ -141,9 +158,7 @@ Result<std::unique_ptr<model::Model>> load_draft_weights(const formats::ModelFil
                                                          const EngineOptions& options, model::Model& model,
                                                          backend::Backend& backend) {
   if (!is_head) return model::Model::load(own, backend, {.n_ctx = options.n_ctx});
-  CANDOR_ASSIGN(model::ArchSpec arch, model::prediction_arch(own, model.spec()));
-  model.keep_rows();
-  return model::Model::load_head(own, std::move(arch), model, backend);
+  return model::Model::load_head(own, model, backend);
 }
 
 Result<DraftModel> load_draft(DraftPlan plan, const EngineOptions& options, const DraftedModel& drafted,
@@ -155,6 +170,9 @@ Result<DraftModel> load_draft(DraftPlan plan, const EngineOptions& options, cons
   const formats::ModelFile& own = draft.file ? *draft.file : drafted.file;
   if (draft.file) CANDOR_TRY(check_words(*draft.file, draft.is_head, drafted.tokenizer));
   CANDOR_ASSIGN(draft.model, load_draft_weights(own, draft.is_head, options, drafted.model, backend));
+  if (draft.is_head) {
+    CANDOR_ASSIGN(draft.tokens, model::drafted_tokens(own, draft.model->spec()));
+  }
   if (draft.file) draft.file->drop_copies();
   if (draft.model->spec().vocab < drafted.tokenizer.n_vocab()) {
     return fail(ErrorKind::kInvalidInput,

@@ -1,14 +1,16 @@
 #pragma once
-// What drafts for the model, where EngineOptions asks for it: a small model, or the model's head for multi-token
-// prediction, its weights in the same backend, and its own K/V, one slot for each sequence that may run. Caller's
-// thread until the engine runs, then the engine thread's.
+// What drafts for the model, where EngineOptions asks for it: a small model, or a head of the model, its weights in the
+// same backend, and its own K/V, one slot for each sequence that may run. Caller's thread until the engine runs, then
+// the engine thread's.
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "backend/backend.h"
 #include "base/error.h"
+#include "base/ids.h"
 #include "candor/options.h"
 #include "draft/model_drafter.h"
 #include "formats/model_file.h"
@@ -26,6 +28,9 @@ struct DraftPlan {
   uint64_t kv_bytes = 0;  // and the vectors that are kept for a head
 };
 
+// Speculation::kDraft and kEagle: draft_path names it.
+bool has_draft_file(const EngineOptions& options);
+
 // What Speculation::kAuto stands for with this model.
 EngineOptions choose_drafts(EngineOptions options, const formats::ModelFile& file);
 
@@ -39,6 +44,7 @@ struct DraftModel {
   std::unique_ptr<formats::ModelFile> file{};
   std::unique_ptr<model::Model> model{};
   bool is_head = false;
+  std::vector<TokenId> tokens{};  // the model's, for each of a head's logits; empty: the first ones
   std::unique_ptr<backend::KvStore> kv{};
   draft::DraftSlots slots{};
 };

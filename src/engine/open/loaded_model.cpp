@@ -90,7 +90,7 @@ std::unique_ptr<draft::Drafter> make_drafter(LoadedModel& loaded) {
   DraftModel& draft = *loaded.draft;
   if (draft.is_head) {
     const draft::HeadDrafter::Limits limits{loaded.options.max_rows, loaded.n_vocab(),
-                                            first_head_rows(loaded.options.costs)};
+                                            first_head_rows(loaded.options.costs), draft.tokens};
     return std::make_unique<draft::HeadDrafter>(*loaded.backend, *draft.model, *draft.kv, draft.slots, limits,
                                                 *loaded.kernels);
   }
@@ -112,10 +112,11 @@ Result<void> check_options(const EngineOptions& options) {
   CANDOR_TRY(in_range("max_rows", options.max_rows, options.max_running, kMaxRows));
   CANDOR_TRY(in_range("prefill_rows", options.prefill_rows, 0, options.max_rows));
   CANDOR_TRY(in_range("max_queued", options.max_queued, 0, kMaxQueued));
-  if (options.draft_path.empty() == (options.speculation == Speculation::kDraft)) {
+  if (options.draft_path.empty() == has_draft_file(options)) {
     return fail(ErrorKind::kInvalidInput,
                 options.draft_path.empty()
-                    ? "speculation by a draft model needs draft_path (--draft): a model file of the same vocabulary"
+                    ? "speculation by a draft model or a head needs draft_path (--draft): a model file of the same "
+                      "vocabulary, or a head of the model"
                     : "draft_path (--draft) names " + options.draft_path.string() +
                           ", but speculation is not by a draft model");
   }

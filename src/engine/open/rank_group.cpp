@@ -24,9 +24,9 @@
 #include "engine/open/rank_places.h"
 #include "formats/model_file.h"
 #include "kernels/kernels.h"
+#include "model/draft_head.h"
 #include "model/hub/hub_folder.h"
 #include "model/model.h"
-#include "model/prediction.h"
 #include "platform/float_mode.h"
 #include "platform/numa.h"
 
@@ -95,11 +95,11 @@ Result<LoadedRank> load_part(std::unique_ptr<formats::ModelFile> file, int64_t n
 Result<LoadedRank> load_draft_of(const EngineOptions& options, LoadedRank& main, backend::Backend& backend) {
   LoadedRank draft;
   const bool is_own = options.speculation == Speculation::kHead;
-  if (options.speculation != Speculation::kDraft && !is_own) return draft;
+  if (!has_draft_file(options) && !is_own) return draft;
   if (!is_own) {
     CANDOR_ASSIGN(draft.file, model::open_model(options.draft_path));
   }
-  const bool is_head = is_own || model::is_prediction_alone(*draft.file);
+  const bool is_head = is_own || model::is_head_alone(*draft.file);
   const formats::ModelFile& file = is_own ? *main.file : *draft.file;
   CANDOR_ASSIGN(draft.model, load_draft_weights(file, is_head, options, *main.model, backend));
   if (draft.file) draft.file->drop_copies();

@@ -16,6 +16,7 @@
 #include "base/ids.h"
 #include "draft/draft_length.h"
 #include "draft/drafter.h"
+#include "draft/head_drafter.h"
 #include "model/model.h"
 #include "obs/clock.h"
 
@@ -192,7 +193,7 @@ class Trial {
 class DraftTrial {
  public:
   explicit DraftTrial(LoadedModel& loaded)
-      : drafter_(make_drafter(loaded)), width_(static_cast<size_t>(loaded.draft->model->spec().dim)) {
+      : drafter_(make_drafter(loaded)), width_(draft::vector_width(loaded.draft->model->spec())) {
     const int32_t n_slot = loaded.draft->slots.slot_blocks * backend::kBlockTokens - draft::kMaxDrafts;
     text_.resize(static_cast<size_t>(std::min({kDraftText, n_slot, loaded.options.max_rows})));
     std::iota(text_.begin(), text_.end(), 0);

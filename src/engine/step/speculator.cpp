@@ -197,7 +197,7 @@ bool Speculator::may_draft(const Choice& choice) {
 void Speculator::watch(const sched::StepPlan& plan, RequestTable& requests) {
   if (max_drafts_ == 0 || !drafter_->watches()) return;
   const backend::StepBatch batch = plan.batch();
-  const backend::RowsView rows = loaded_.model->all_rows(batch.n_rows());
+  const backend::RowsView rows = loaded_.model->kept_rows(batch.n_rows());
   for (size_t i = 0; i < plan.slices.size(); ++i) {
     const sched::PlannedSlice& slice = plan.slices[i];
     const auto first = static_cast<size_t>(slice.first_row);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "formats/quote.h"
+#include "model/eagle.h"
 #include "model/families/missing.h"
 #include "model/model.h"
 #include "model/prediction.h"
@@ -56,6 +57,10 @@ Result<const Family*> family_of(const formats::ModelFile& file) {
     return fail(ErrorKind::kInvalidInput,
                 "metadata key \"general.architecture\" is absent: the file names no model "
                 "architecture");
+  }
+  if (*name == eagle3_family().name) {
+    return fail(ErrorKind::kUnsupported,
+                "this is an EAGLE-3 head and no model: name its model as the model, and this with --draft eagle:");
   }
   const Family* family = find_family(*name);
   if (family != nullptr) return family;

@@ -11,7 +11,9 @@
 
 #include "formats/quote.h"
 #include "model/families/missing.h"
+#include "model/eagle.h"
 #include "model/hub/hub_config.h"
+#include "model/hub/hub_eagle.h"
 
 namespace candor::model {
 namespace {
@@ -70,6 +72,7 @@ Result<bool> reads(const HubForm& form, const json& config, std::string_view nam
 }  // namespace
 
 Result<FamilyForm> choose_form(const json& config, std::string_view name) {
+  if (is_eagle_config(config)) return FamilyForm{&eagle3_family(), &eagle3_family().hub.front()};
   const std::string type = type_of(config);
   const std::string text_type = config.is_object() ? type_of(config.value("text_config", json())) : std::string();
   const bool is_flat = text_type.empty() && config.is_object() && config.contains("vision_config");

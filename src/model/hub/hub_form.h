@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -60,6 +61,7 @@ enum class HubChange : uint8_t {
   kStackRows,     // rows of all experts, one behind the other, as one matrix each
   kStackColumns,  // the same, each transposed
   kSwapInputs,    // columns: the second half, then the first
+  kOffsets,       // i64, from how far each is behind its place to what it is (hub_eagle.h)
   kBuckets        // of distances [buckets, heads] to a vector of all distances for each block (hub_distances.h)
 };
 constexpr bool divides_rows(HubChange change) {
@@ -163,6 +165,8 @@ struct HubForm {
   bool reads_partial = true;    // a share of each head is rotated; false: widths of their own say how much
   bool implies_partial = false;  // the share repeats what those widths say, which `read` checks
   std::span<const HubRename> prediction = {};
+  std::string (*rename)(std::string_view name) = nullptr;  // of a tensor: the checkpoint's name to that of `tensors`
+  bool is_head = false;  // of a head that drafts (model/eagle.h): without words, and without what models must have
 };
 
 }  // namespace candor::model

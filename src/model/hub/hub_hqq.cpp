@@ -17,7 +17,7 @@
 namespace candor::model {
 namespace {
 
-constexpr std::string_view kCodesEnd = ".W_q";
+constexpr std::string_view kHqqCodesEnd = ".W_q";
 // What the library saves beside a matrix.
 constexpr std::array kParts = {"scale",
                                "zero",
@@ -133,8 +133,8 @@ Result<void> read_sizes(const TensorView& codes, const std::string& stem, const 
 }  // namespace
 
 Result<std::optional<JoinedWeight>> join_hqq(const TensorView& tensor, const FindTensor& find) {
-  if (!tensor.name.ends_with(kCodesEnd)) return std::optional<JoinedWeight>();
-  const std::string stem(tensor.name.substr(0, tensor.name.size() - kCodesEnd.size()));
+  if (!tensor.name.ends_with(kHqqCodesEnd)) return std::optional<JoinedWeight>();
+  const std::string stem(tensor.name.substr(0, tensor.name.size() - kHqqCodesEnd.size()));
   for (const char* flag : {".quant_scale", ".quant_zero", ".view_as_float"}) {
     const TensorView* part = find(stem + flag);
     const bool is_set = part != nullptr && part->n_bytes > 0 && part->data[0] != std::byte{0};

@@ -64,6 +64,7 @@ std::optional<std::string> name_in_text(std::string_view name, const HubOuter& o
 }
 
 std::string_view missing_stem(const HubForm& form, std::span<const formats::safetensors::SafetensorsFile> shards) {
+  if (form.rename != nullptr) return {};
   const std::string_view first = form.tensors.front().hub;
   const std::string_view stem = first.substr(0, first.find('.') + 1);
   for (const auto& shard : shards) {

@@ -26,6 +26,7 @@
 #include "model/hub/hub_config.h"
 #include "model/hub/hub_delta.h"
 #include "model/hub/hub_distances.h"
+#include "model/hub/hub_eagle.h"
 #include "model/hub/hub_experts.h"
 #include "model/hub/hub_fields.h"
 #include "model/hub/hub_flags.h"
@@ -43,6 +44,7 @@
 #include "model/hub/hub_rope.h"
 #include "model/hub/hub_rope_factors.h"
 #include "model/hub/hub_rows.h"
+#include "model/hub/hub_shards.h"
 #include "model/hub/hub_state.h"
 #include "model/hub/hub_tasks.h"
 #include "model/hub/hub_weights.h"
@@ -82,6 +84,7 @@ class HubReader {
  private:
   Result<void> read_parts() {
     CANDOR_ASSIGN(json config, formats::read_json_file(folder_ / "config.json", kMaxConfigBytes));
+    if (is_eagle_config(config)) config = flat_eagle_config(config);
     CANDOR_ASSIGN(const FamilyForm chosen, choose_form(config, path_name("config.json")));
     form_ = chosen.form;
     if (chosen.outer != nullptr) {
@@ -92,23 +95,28 @@ class HubReader {
     const json stated = config;
     CANDOR_TRY(read_config(std::move(config), chosen));
     CANDOR_ASSIGN(parts_, read_reading(folder_, stated, chosen.family->name, file_->metadata_));
-    CANDOR_TRY(open_shards());
+    CANDOR_TRY(open_shards(folder_, file_->info_, file_->shards_));
     CANDOR_TRY(refuse_adapter(folder_));
     CANDOR_TRY(map_tensors(chosen));
     for (const HeadFile& head : parts_.heads) CANDOR_TRY(add_head(head));
     CANDOR_TRY(add_sinusoids(*chosen.family));
     file_->order_ = formats::order_by_name(std::span<const TensorView>(file_->tensors_), name_of);
     CANDOR_TRY(refuse_duplicates(file_->tensors_, file_->order_, in_quotes(folder_.string())));
-    if (reads_alone(stated, file_->find("output.weight") != nullptr, is_tied())) {
-      file_->metadata_.add(std::string(kHasNoHead), true);
-    }
-    CANDOR_TRY(check_head(*config_, *file_, in_quotes(folder_.string())));
+    if (!form_->is_head) CANDOR_TRY(read_ends(stated));
     CANDOR_TRY(account());
-    CANDOR_TRY(read_vocabulary());
     if (const WordAnswers* words = answers_of(folder_, stated)) CANDOR_TRY(add_answers(*words, chosen.family->name));
     file_->metadata_.add_string("general.name", folder_.filename().string());
     file_->info_.format = "safetensors";
     return {};
+  }
+
+  // What a model has besides its blocks.
+  Result<void> read_ends(const json& stated) {
+    if (reads_alone(stated, file_->find("output.weight") != nullptr, is_tied())) {
+      file_->metadata_.add(std::string(kHasNoHead), true);
+    }
+    CANDOR_TRY(check_head(*config_, *file_, in_quotes(folder_.string())));
+    return read_vocabulary();
   }
 
   Result<void> read_config(json config, const FamilyForm& chosen) {
@@ -153,34 +161,6 @@ class HubReader {
     return fail(ErrorKind::kInvalidInput, what + ": " + why);
   }
 
-  Result<void> open_shards() {
-    std::error_code ignored;
-    if (fs::exists(folder_ / "model.safetensors.index.json", ignored)) return open_index();
-    if (fs::exists(folder_ / "model.safetensors", ignored)) return open_shard("model.safetensors");
-    CANDOR_TRY(refuse_pickles(folder_));
-    return without_weights(folder_);
-  }
-
-  Result<void> open_shard(const std::string& name) {
-    CANDOR_ASSIGN(SafetensorsFile shard, SafetensorsFile::open(folder_ / name));
-    file_->info_.paths.push_back(folder_ / name);
-    file_->info_.n_bytes += shard.n_bytes();
-    file_->shards_.push_back(std::move(shard));
-    return {};
-  }
-
-  Result<void> open_index() {
-    const std::string index_name = path_name("model.safetensors.index.json");
-    CANDOR_ASSIGN(const json index, formats::read_json_file(folder_ / "model.safetensors.index.json", kMaxConfigBytes));
-    CANDOR_ASSIGN(const std::set<std::string> shards, shards_of(index, index_name));
-    for (const std::string& name : shards) CANDOR_TRY(open_shard(name));
-    std::set<std::string_view> present;
-    for (const SafetensorsFile& shard : file_->shards_) {
-      for (const TensorView& tensor : shard.tensors()) present.insert(tensor.name);
-    }
-    return check_index(index, index_name, present);
-  }
-
   Result<void> map_tensors(const FamilyForm& chosen) {
     std::deque<TensorView> tensors;
     const uint64_t n_layers = count_layers(chosen.family->name, file_->metadata_);
@@ -191,6 +171,7 @@ class HubReader {
         std::optional<std::string> name = name_without_tasks(tensor.name);
         if (!name) continue;
         if (chosen.outer != nullptr) name = name_in_text(tensor.name, *chosen.outer);
+        if (name && form_->rename != nullptr) name = form_->rename(*name);
         if (name && !stem.empty()) name = with_stem(*name, stem, *form_);
         if (name) n_prediction = std::max(n_prediction, put_behind(*name, *form_, n_layers));
         if (!name) file_->info_.left_out.emplace_back(tensor.name);
@@ -359,6 +340,7 @@ class HubReader {
     const bool is_matrix = view.shape.n_dims == 2;
     const bool is_plain = view.dtype == DType::kF32 || view.dtype == DType::kF16 || view.dtype == DType::kBF16;
     if (kind == HubChange::kNone) return {};
+    if (kind == HubChange::kOffsets) return add_places(view, [this](const TensorView& v) { return new_copy(v); });
     if (moves_rows(kind) && is_joined(weights_, view)) return reorder_heads(kind, view);
     CANDOR_TRY(refuse_joined(weights_, view, form_->model_type));
     if (!is_plain) return fail(ErrorKind::kUnsupported, what + ": expected F32, F16 or BF16");
