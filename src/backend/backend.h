@@ -4,7 +4,7 @@
 //
 // A step, a pass through the model for some tokens of some sequences: begin_step(batch, kv); any number of ops() in
 // order; end_step(). What it computed stays where the backend has it until somebody reads it: read_logits(),
-// read_rows(). Operations cannot fail: what can is done by upload, make_kv and reserve_arena.
+// device_logits(), read_rows(). Operations cannot fail: what can is done by upload, make_kv and reserve_arena.
 
 #include <algorithm>
 #include <cstdint>
@@ -25,6 +25,8 @@
 #include "tensor/tensor_view.h"
 
 namespace candor::backend {
+
+class DeviceLogits;  // device_logits.h
 
 // How much of a layout a store holds.
 struct KvSize {
@@ -130,6 +132,8 @@ class Backend {
   virtual StepTicket end_step() = 0;
   // The ticket is the handle of a step's logits: waits until they are computed, and brings them to the host.
   virtual LogitsView read_logits(StepTicket ticket) = 0;
+  // The same without waiting, where a device has them; nullptr: there are none, or they are on the host.
+  virtual DeviceLogits* device_logits(StepTicket /*ticket*/) { return nullptr; }
   // An activation is the handle of its rows: what the last operation left in its slot, brought to the host.
   virtual RowsView read_rows(Activation x) = 0;
   // Rows of an activation from the host, [n_rows * n_cols], within a step: for the operations that come next. REQUIRES:

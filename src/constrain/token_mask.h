@@ -28,6 +28,7 @@ class TokenMask {
   int32_t n_tokens() const { return n_tokens_; }
   // Bit i % 32 of word i / 32; bits past n_tokens() are 0.
   std::span<uint32_t> words() { return words_; }
+  std::span<const uint32_t> words() const { return words_; }
 
  private:
   static constexpr size_t kBits = 32;

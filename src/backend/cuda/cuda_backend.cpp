@@ -62,6 +62,10 @@ class CudaBackend final : public Backend {
     CANDOR_CHECK(ticket.id == last_ticket_);
     return ops_.logits();
   }
+  DeviceLogits* device_logits(StepTicket ticket) override {
+    CANDOR_CHECK(ticket.id == last_ticket_);
+    return ops_.device_logits();
+  }
   RowsView read_rows(Activation x) override { return ops_.rows(x); }
   void write_rows(Activation x, std::span<const float> rows) override { ops_.write_rows(x, rows); }
   double read_bytes_per_s() override { return measure_reads(*device_); }

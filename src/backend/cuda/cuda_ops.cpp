@@ -48,7 +48,8 @@ CudaOps::CudaOps(Device& device, const kernels::KernelTable& table, platform::Th
       adapted_middle_(device),
       adapted_outputs_(device),
       visit_lists_(device),
-      tables_(device) {}
+      tables_(device),
+      device_logits_(device) {}
 
 Result<void> CudaOps::reserve(const ArenaLayout& layout) {
   run_launches();
@@ -85,7 +86,7 @@ void CudaOps::begin(const StepBatch& batch, CudaKv& kv) {
   launches_.begin(0);
   batch_ = batch;
   kv_ = &kv;
-  has_logits_ = false;
+  has_logits_ = has_begun_logits_ = false;
   rope_tables_.begin_step();
   rotations_.clear();
   tables_.begin();
@@ -269,6 +270,14 @@ void CudaOps::compute(const op::Collect& call) {
   if (call.spec.scale != 1.0f) scale_all(logits, call.spec.scale, n);
   if (call.spec.softcap == 0.0f) return;
   launches_.run(kernel::cap_all, launch_over(n), SoftCapArgs{logits, logits, call.spec.softcap, n});
+}
+
+DeviceLogits* CudaOps::device_logits() {
+  if (!has_logits_) return nullptr;
+  if (!std::exchange(has_begun_logits_, true)) {
+    device_logits_.begin(arena_.data(logits_), logits_.n_rows, logits_.n_cols, launches_.part());
+  }
+  return &device_logits_;
 }
 
 LogitsView CudaOps::logits() {

@@ -11,6 +11,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/rope_tables.h"
 #include "backend/cuda/cuda_kv.h"
+#include "backend/cuda/cuda_logits.h"
 #include "backend/cuda/cuda_weight.h"
 #include "backend/cuda/cuda_work.h"
 #include "backend/cuda/device.h"
@@ -54,12 +55,14 @@ class CudaOps final : public Ops {
   // Runs what is kept. It has not finished when this returns.
   void end() { run_launches(); }
 
-  // Of the step's Collect; copied from the device.
+  // Of the step's Collect, behind end(); nullptr where there was none.
+  DeviceLogits* device_logits();
+  // The same, copied from the device.
   LogitsView logits();
   RowsView rows(Activation x);
   void write_rows(Activation x, std::span<const float> rows);
   // The first failure of this object's own: room that there was not.
-  const Result<void>& status() const { return status_; }
+  const Result<void>& status() const { return status_ ? device_logits_.status() : status_; }
 
  private:
   void compute(const op::Embed& call);
@@ -138,6 +141,7 @@ class CudaOps final : public Ops {
   StepTables tables_;
   LaunchList launches_;
   cpu::RopeTables rope_tables_;
+  CudaLogits device_logits_;
   Result<void> status_{};
 
   // Of this step.
@@ -153,6 +157,7 @@ class CudaOps final : public Ops {
   StatePlaces states_{};  // what each layer with a state has; of no layer
   Activation logits_{};
   bool has_logits_ = false;
+  bool has_begun_logits_ = false;  // device_logits_, of this step
 
   Visits visits_{};  // of the running mixture
 

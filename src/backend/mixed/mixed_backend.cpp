@@ -105,6 +105,12 @@ LogitsView MixedBackend::read_logits(StepTicket ticket) {
   return on(side).read_logits(tickets_[static_cast<size_t>(side)]);
 }
 
+DeviceLogits* MixedBackend::device_logits(StepTicket ticket) {
+  CANDOR_CHECK(ticket.id == last_ticket_);
+  const Side side = ops_.collected_side();
+  return on(side).device_logits(tickets_[static_cast<size_t>(side)]);
+}
+
 Result<void> MixedBackend::health() const {
   for (const Side side : kBothSides) CANDOR_TRY(on(side).health());
   return {};

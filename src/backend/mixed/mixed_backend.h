@@ -61,6 +61,7 @@ class MixedBackend final : public Backend {
   void begin_step(const StepBatch& batch, KvStore& kv) override;
   StepTicket end_step() override;
   LogitsView read_logits(StepTicket ticket) override;
+  DeviceLogits* device_logits(StepTicket ticket) override;
   RowsView read_rows(Activation x) override { return ops_.read_rows(x); }
   void write_rows(Activation x, std::span<const float> rows) override { ops_.write_rows(x, rows); }
   Result<void> health() const override;

@@ -35,6 +35,7 @@ class ForwardingBackend : public Backend {
   void begin_step(const StepBatch& batch, KvStore& kv) override { inner_->begin_step(batch, kv); }
   StepTicket end_step() override { return inner_->end_step(); }
   LogitsView read_logits(StepTicket ticket) override { return inner_->read_logits(ticket); }
+  DeviceLogits* device_logits(StepTicket ticket) override { return inner_->device_logits(ticket); }
   RowsView read_rows(Activation x) override { return inner_->read_rows(x); }
   void write_rows(Activation x, std::span<const float> rows) override { inner_->write_rows(x, rows); }
 

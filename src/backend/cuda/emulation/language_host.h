@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "backend/cuda/emulation/numbers_host.h"  // IWYU pragma: export
 #include "backend/cuda/emulation/thread_block.h"
@@ -135,6 +136,13 @@ T shuffle_xor(T value, uint32_t mask) {
 }
 inline uint32_t ballot(bool condition) {
   return emulation::here().meet(emulation::Wait::kBallot, {condition ? 1u : 0u, 0, {}});
+}
+
+inline uint32_t atomic_add(uint32_t* at, uint32_t value) {
+  return std::exchange(*at, *at + value);
+}
+inline uint64_t atomic_add(uint64_t* at, uint64_t value) {
+  return std::exchange(*at, *at + value);
 }
 
 inline void mma_s8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {

@@ -31,6 +31,10 @@ inline int32_t to_int_rn(float a) {
   if (!(a >= -2147483648.0f)) return a < 0.0f ? INT32_MIN : 0;
   return a < 2147483648.0f ? static_cast<int32_t>(std::lrint(a)) : INT32_MAX;
 }
+inline uint64_t to_uint64_rn(float a) {
+  constexpr double kInteger = 0x1p52;  // a double of this size holds no fraction
+  return std::bit_cast<uint64_t>(static_cast<double>(a) + kInteger) - std::bit_cast<uint64_t>(kInteger);
+}
 inline float to_float_rn(int32_t a) {
   return static_cast<float>(a);
 }

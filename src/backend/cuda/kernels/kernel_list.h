@@ -3,6 +3,7 @@
 // here and a function in a .cu file of this folder.
 
 #include "backend/cuda/kernels/attend_args.h"
+#include "backend/cuda/kernels/choose_args.h"
 #include "backend/cuda/kernels/limit_args.h"
 #include "backend/cuda/kernels/product_args.h"
 #include "backend/cuda/kernels/recurrent_args.h"
@@ -120,7 +121,15 @@
   X(delta_rows, DeltaRowsArgs) \
   X(delta_rows_64, DeltaRowsArgs) \
   X(delta_rows_128, DeltaRowsArgs) \
-  X(ssm_rows, SsmRowsArgs)
+  X(ssm_rows, SsmRowsArgs) \
+  X(scan_logits, ChooseArgs) \
+  X(bound_logits, ChooseArgs) \
+  X(weigh_logits, ChooseArgs) \
+  X(rank_logits, ChooseArgs) \
+  X(bucket_weights, ReachArgs) \
+  X(find_bucket, ReachArgs) \
+  X(gather_bucket, ReachArgs) \
+  X(reach_weight, ReachArgs)
 // clang-format on
 
 namespace candor::backend::cuda::kernel {

@@ -14,10 +14,10 @@
 // block_x(), block_y(), block_z() of n_blocks_x(), n_blocks_y(), n_blocks_z().
 //
 // Floats, each operation rounded once to nearest even, with denormals as zero: fma_rn, mul_rn, add_rn, sub_rn, div_rn,
-// sqrt_rn, to_float_rn(int32), to_int_rn(float) (NaN gives 0, what is too large the nearest int32). bits_of, float_of,
-// half_to_float, float_to_half, bf16_to_float, float_to_bf16 give the bits of base/half.h; half_to_number is shorter,
-// and gives a NaN any bits that a NaN may have. bf16_pair(low, high) rounds two at once, of which none is denormal; a
-// NaN becomes any NaN.
+// sqrt_rn, to_float_rn(int32), to_int_rn(float) (NaN gives 0, what is too large the nearest int32), to_uint64_rn(float)
+// (of 0 to 2^52). bits_of, float_of, half_to_float, float_to_half, bf16_to_float, float_to_bf16 give the bits of
+// base/half.h; half_to_number is shorter, and gives a NaN any bits that a NaN may have. bf16_pair(low, high) rounds two
+// at once, of which none is denormal; a NaN becomes any NaN.
 //
 // Shared memory of a block, which begins with unspecified bytes:
 //   Shared<float> s = shared<float>(byte_offset);  s[i] = x; float y = s[i];  (never auto y = s[i])
@@ -32,6 +32,8 @@
 //   ballot(condition)                              bit i is lane i's; orders no memory
 //   mma_s8(d, a, b)                                d [16, 8] += a [16, 32] b [32, 8]: int8 products, int32 sums;
 //                                                  fragments as PTX's mma.m16n8k32 with .s8 has them
+// atomic_add(pointer, value): adds to an integer of global memory and gives what was there. The sum has no order, what
+// is given has: nothing that decides a token may depend on it.
 // dot4(a, b, c): c + the sum of four int8 products.
 // permute_bytes(a, b, selectors): byte i is byte (selectors >> 4 i) % 8 of a (0 to 3) and b; bits 3 of selectors are 0.
 //

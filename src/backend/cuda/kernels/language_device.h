@@ -96,6 +96,13 @@ CANDOR_DEVICE void mma_s8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+CANDOR_DEVICE uint32_t atomic_add(uint32_t* at, uint32_t value) {
+  return atomicAdd(at, value);
+}
+CANDOR_DEVICE uint64_t atomic_add(uint64_t* at, uint64_t value) {
+  return atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
+}
+
 struct alignas(16) Uint4 {
   uint32_t x, y, z, w;
 };

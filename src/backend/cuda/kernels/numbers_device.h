@@ -35,6 +35,10 @@ CANDOR_DEVICE float float_of(uint32_t bits) {
 CANDOR_DEVICE int32_t to_int_rn(float a) {
   return __float2int_rn(a);
 }
+// The same of numbers from 0 to 2^52.
+CANDOR_DEVICE uint64_t to_uint64_rn(float a) {
+  return __float2ull_rn(a);
+}
 CANDOR_DEVICE float to_float_rn(int32_t a) {
   return __int2float_rn(a);
 }
