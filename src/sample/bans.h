@@ -32,7 +32,8 @@ struct BanParams {
   }
 };
 
-// Candidates::settle() is left to the caller.
-void apply_bans(Candidates& candidates, const History& history, const BanParams& params);
+// Row: Candidates, whose settle() is left to the caller, or EditList.
+template <class Row>
+void apply_bans(Row& row, const History& history, const BanParams& params);
 
 }  // namespace candor::sample

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 
 #include "base/error.h"
 #include "base/philox.h"
@@ -68,6 +69,11 @@ bool is_on(const ChainParams& params, Stage stage) {
   return false;
 }
 
+bool takes_part(const ChainParams& params, Stage stage) {
+  if (params.is_greedy() && stage != Stage::kPenalties && stage != Stage::kDry) return false;
+  return is_on(params, stage);
+}
+
 std::string_view to_string(Stage stage) {
   constexpr std::string_view kNames[] = {"penalties", "dry",   "temperature", "top_k",
                                          "typical_p", "top_p", "min_p",       "xtc"};
@@ -83,7 +89,7 @@ void scale_dynamically(Candidates& candidates, const ChainParams& params) {
     const double share = std::clamp(candidates.entropy() / greatest_entropy, 0.0, 1.0);
     temperature = least + (most - least) * pow_f64(share, params.temperature_exponent);
   }
-  candidates.scale(static_cast<float>(std::max(temperature, kGreedyBelow)));
+  candidates.scale(divisor_of(temperature));
 }
 
 void keep_top_k(Candidates& candidates, int32_t k) {
@@ -107,10 +113,9 @@ void exclude_top(Candidates& candidates, double threshold) {
 }
 
 Result<void> run_chain(Candidates& candidates, const ChainInput& input, ChainScratch& scratch) {
-  const bool is_greedy = input.params.is_greedy();
-  for (const Stage stage : input.params.stages) {
-    if (!is_on(input.params, stage)) continue;
-    if (is_greedy && stage != Stage::kPenalties && stage != Stage::kDry) continue;
+  for (const Stage stage : std::span(input.params.stages).subspan(input.n_done)) {
+    if (!takes_part(input.params, stage)) continue;
+    if (!candidates.is_certain()) return {};
     CANDOR_TRY(run_stage(candidates, input, scratch, stage));
     if (input.observer != nullptr) input.observer->on_stage(to_string(stage), candidates);
   }

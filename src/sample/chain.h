@@ -3,6 +3,8 @@
 // functions over Candidates, in an order that is data. Probabilities are those of the candidates that are left: every
 // stage renormalises. Temperature leaves logits relative to the greatest one, which penalties behind it see.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <string_view>
@@ -46,6 +48,13 @@ struct ChainParams {
 
 // False where the parameters make a stage do nothing.
 bool is_on(const ChainParams& params, Stage stage);
+// Whether it is on and a choice by these parameters has it: greedy ones have only penalties and DRY.
+bool takes_part(const ChainParams& params, Stage stage);
+
+// What logits are divided by.
+inline float divisor_of(double temperature) {
+  return static_cast<float>(std::max(temperature, kGreedyBelow));
+}
 
 // Divides by a temperature between temperature - range and temperature + range: the lower, the more certain the model
 // is. Its place between them is (entropy / greatest possible entropy)^exponent (EDT, Zhang et al., 2024, as in use).
@@ -82,10 +91,11 @@ struct ChainInput {
   const History& history;
   uint32_t word = 0;                  // decides whether XTC happens: word 1 of the position
   ChainObserver* observer = nullptr;  // may be nullptr
+  size_t n_done = 0;                  // of the stages: the first so many were applied before
 };
 
 // All stages that are on, in the order of the parameters; the greedy ones only penalties and DRY. The bans are the
-// caller's. An error when nothing is left to choose.
+// caller's. An error when nothing is left to choose. Ends early where candidates are no longer certain.
 Result<void> run_chain(Candidates& candidates, const ChainInput& input, ChainScratch& scratch);
 
 // Walks the candidates in order until their probabilities exceed unit_float(word).

@@ -5,24 +5,10 @@
 #include <span>
 #include <utility>
 
+#include "sample/edit_list.h"
+
 namespace candor::sample {
 namespace {
-
-void repeat_less(Candidates& candidates, const TokenCounts& counts, double repetition) {
-  const float factor = static_cast<float>(repetition);
-  for (const TokenId token : counts.tokens()) {
-    float* logit = candidates.find(token);
-    if (logit != nullptr) *logit = *logit > 0.0f ? *logit / factor : *logit * factor;
-  }
-}
-
-void lower_counted(Candidates& candidates, const TokenCounts& counts, const PenaltyParams& params) {
-  for (const TokenId token : counts.tokens()) {
-    float* logit = candidates.find(token);
-    if (logit == nullptr) continue;
-    *logit -= static_cast<float>(counts.of(token) * params.frequency + params.presence);
-  }
-}
 
 // lengths[i]: how many tokens of `text`, read backwards from its end, equal those read backwards from i tokens before
 // the end (Gusfield's Z algorithm on the reversed text), at most `most`.
@@ -56,18 +42,26 @@ float dry_penalty(const DryParams& params, int64_t excess) {
 
 }  // namespace
 
-void apply_penalties(Candidates& candidates, const History& history, const PenaltyParams& params, TokenCounts& counts) {
+template <class Row>
+void apply_penalties(Row& row, const History& history, const PenaltyParams& params, TokenCounts& counts) {
   if (params.repetition != 1.0) {
     counts.count(newest(history.tokens, params.window));
-    repeat_less(candidates, counts, params.repetition);
+    for (const TokenId token : counts.tokens()) row.repeat_less(token, static_cast<float>(params.repetition));
   }
   if (params.frequency != 0.0 || params.presence != 0.0) {
     counts.count(newest(history.output(), params.window));
-    lower_counted(candidates, counts, params);
+    for (const TokenId token : counts.tokens()) {
+      row.add(token, -static_cast<float>(counts.of(token) * params.frequency + params.presence));
+    }
   }
 }
 
-void apply_dry(Candidates& candidates, const History& history, const DryParams& params, DryScratch& scratch) {
+template void apply_penalties(Candidates& row, const History& history, const PenaltyParams& params,
+                              TokenCounts& counts);
+template void apply_penalties(EditList& row, const History& history, const PenaltyParams& params, TokenCounts& counts);
+
+template <class Row>
+void apply_dry(Row& row, const History& history, const DryParams& params, DryScratch& scratch) {
   const std::span<const TokenId> text = newest(history.tokens, params.window);
   const auto is_breaker = [&](TokenId token) { return std::ranges::binary_search(params.breakers, token); };
   const auto last_breaker = std::find_if(text.rbegin(), text.rend(), is_breaker);
@@ -87,8 +81,11 @@ void apply_dry(Candidates& candidates, const History& history, const DryParams& 
     if (scratch.lengths[i] < needed) continue;
     const int32_t length = std::exchange(scratch.longest[static_cast<size_t>(next)], 0);
     if (length == 0 || is_breaker(next)) continue;
-    if (float* logit = candidates.find(next)) *logit -= dry_penalty(params, length - params.allowed_length);
+    row.add(next, -dry_penalty(params, length - params.allowed_length));
   }
 }
+
+template void apply_dry(Candidates& row, const History& history, const DryParams& params, DryScratch& scratch);
+template void apply_dry(EditList& row, const History& history, const DryParams& params, DryScratch& scratch);
 
 }  // namespace candor::sample

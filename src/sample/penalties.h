@@ -21,7 +21,9 @@ struct PenaltyParams {
   bool is_on() const { return repetition != 1.0 || frequency != 0.0 || presence != 0.0; }
 };
 
-void apply_penalties(Candidates& candidates, const History& history, const PenaltyParams& params, TokenCounts& counts);
+// Row: Candidates, whose settle() is left to the caller, or EditList.
+template <class Row>
+void apply_penalties(Row& row, const History& history, const PenaltyParams& params, TokenCounts& counts);
 
 // "Don't repeat yourself" (p-e-w, 2024): a token that would go on with a repetition of n tokens that stands in the
 // history, n >= allowed_length, loses multiplier * base^(n - allowed_length). A repetition does not reach over a
@@ -42,6 +44,7 @@ struct DryScratch {
   std::vector<int32_t> longest{};  // [V]
 };
 
-void apply_dry(Candidates& candidates, const History& history, const DryParams& params, DryScratch& scratch);
+template <class Row>
+void apply_dry(Row& row, const History& history, const DryParams& params, DryScratch& scratch);
 
 }  // namespace candor::sample

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/device_logits.h"
 #include "base/error.h"
 #include "candor/event.h"
 #include "constrain/token_mask.h"
@@ -36,7 +37,7 @@ enum class LogprobsOf : uint8_t {
 };
 
 struct PickRequest {
-  std::span<const float> logits;  // [V]
+  std::span<const float> logits{};  // [V]
   const ChainParams& chain;
   const constrain::TokenMask* mask = nullptr;  // of the constraint, from TokenPicker; nullptr: every token is allowed
   History history{};
@@ -52,6 +53,15 @@ struct Pick {
   std::vector<TokenLogprob> top{};  // the likeliest, in order
 };
 
+struct RowPlan;
+// What a device found; borrowed.
+struct RowFindings {
+  const RowPlan* plan = nullptr;
+  const backend::RowSummary* choice = nullptr;
+  const backend::RowSummary* model = nullptr;  // the same one, where the plan asks once
+  RestOfRow rest{};
+};
+
 class Sampler {
  public:
   // The kernels are borrowed; all tables give the same bits.
@@ -59,6 +69,9 @@ class Sampler {
 
   // Overwrites `pick`. Broken logits (NaN), and a request that leaves nothing to choose, are errors.
   Result<void> pick(const PickRequest& request, Pick& pick);
+  // The same of a row that is elsewhere, from what was found of it by a plan (row_plan.h); request.logits and mask are
+  // not read. False where that is not enough: pick() has to do it, which also has the words for what is wrong.
+  bool finish(const PickRequest& request, const RowFindings& row, Pick& pick);
   // For a search: the best tokens that mask, bans, penalties and DRY leave, in order, as many as `wants_more` asks for;
   // it is called with the token taken last. Each with what it adds to the logarithm of its text's probability, as the
   // model and the penalties see it. Appends to `best`; pick.top is filled as by pick().
@@ -85,6 +98,7 @@ class Sampler {
   TokenLogprob scored(size_t rank);
   Result<void> choose(const PickRequest& request, Pick& pick);
   void measure(int32_t n_logprobs, Pick& pick);
+  bool measure_model(const backend::RowSummary& row, int32_t n_logprobs, Pick& pick);
 
   Candidates candidates_;
   ChainScratch scratch_;
