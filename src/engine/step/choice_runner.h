@@ -24,6 +24,8 @@ class ChoiceRunner {
   ChoiceRunner(const ChooserParts& parts, int32_t max_rows);
 
   void begin_step() { picked_.clear(); }
+  // While the step is computed, for logits that a device has: what the choices of the slice's rows want to know.
+  void ask(ActiveRequest& request, const sched::PlannedSlice& slice);
   // What the slice's rows show of their prompt.
   void show_prompt(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result);
   // The outcome's tokens are valid until begin_step().
@@ -38,6 +40,7 @@ class ChoiceRunner {
  private:
   sched::Outcome choose_next(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result);
   sched::Outcome choose_first(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result);
+  void ask_row(ActiveRequest& request, PickInput input, int32_t out_row);
   bool can_choose(ActiveRequest& request, const PickInput& input);
   Picked choose_row(ActiveRequest& request, const PickInput& input, const sched::PlannedSlice& slice,
                     const StepResult& result);

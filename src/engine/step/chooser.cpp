@@ -21,6 +21,20 @@ void Chooser::begin(ActiveRequest& request) {
   if (request.beams) BeamRunner::begin(request);
 }
 
+// What is not asked comes to the host as a row.
+void Chooser::ask(const sched::StepPlan& plan) noexcept {
+  try {
+    for (const sched::PlannedSlice& slice : plan.slices) {
+      if (slice.n_out == 0) continue;
+      ActiveRequest& request = requests_.of(slice.sequence->id);
+      if (!request.beams) choices_.ask(request, slice);
+    }
+  } catch (...) {
+    faults_.count();
+    parts_.asks.begin();
+  }
+}
+
 std::span<const sched::Outcome> Chooser::choose(const sched::StepPlan& plan, const StepResult& result) {
   ready_ns_ = result.ready_ns;
   outcomes_.clear();

@@ -5,6 +5,7 @@
 #include "engine/step/endings.h"
 #include "engine/step/late_masks.h"
 #include "engine/step/outbox.h"
+#include "engine/step/row_asks.h"
 #include "engine/step/token_picker.h"
 #include "model/text_head.h"
 #include "sched/scheduler.h"
@@ -16,6 +17,7 @@ struct ChooserParts {
   sched::Scheduler& scheduler;
   TokenPicker& picker;
   LateMasks& masks;
+  RowAsks& asks;
   Outbox& outbox;
   Endings& endings;
   const kernels::KernelTable& kernels;

@@ -58,7 +58,8 @@ void LateMasks::send() noexcept {
 }
 
 void LateMasks::keep(SequenceId sequence, KeptRow& row, const PickInput& input) {
-  row.logits.assign(input.logits.begin(), input.logits.end());
+  const auto logits = input.logits.get();
+  row.logits.assign(logits.begin(), logits.end());
   row.draft = input.draft;
   row.attention = input.attention;
   if (std::ranges::find(kept_, sequence) == kept_.end()) kept_.push_back(sequence);

@@ -28,16 +28,42 @@ std::vector<double> StepResult::attention_of(int32_t out_row) const {
   return watch == nullptr ? std::vector<double>() : watch->shares(plan->out_rows[static_cast<size_t>(out_row)]);
 }
 
-StepResult ModelRunner::run(const sched::StepPlan& plan, std::span<const float> vectors) {
+std::span<const float> StepResult::logits(int32_t out_row) const {
+  return device != nullptr ? device->row(out_row) : runner->logits_.row(out_row);
+}
+
+backend::LogitRow StepResult::logit_row(int32_t out_row, int32_t n_vocab) const {
+  if (device != nullptr) return {*device, out_row, n_vocab};
+  return runner->logits_.row(out_row).first(static_cast<size_t>(n_vocab));
+}
+
+std::span<const float> StepResult::hidden(int32_t out_row) const {
+  backend::RowsView& rows = runner->hidden_;
+  if (rows.data == nullptr) rows = runner->loaded_.model->hidden(static_cast<int32_t>(plan->out_rows.size()));
+  return rows.row(out_row);
+}
+
+void StepResult::bring(int32_t first_row, int32_t n_rows) const {
+  if (device != nullptr) device->bring(first_row, n_rows);
+}
+
+StepResult ModelRunner::launch(const sched::StepPlan& plan, std::span<const float> vectors) {
   began_ns_ = clock_.now_ns();
   throw_if_lost(*loaded_.backend);
   for (const kv::BlockCopy& copy : plan.copies) loaded_.kv->copy_block(copy.src, copy.dst, copy.n_tokens);
-  StepResult result{.plan = &plan, .vectors = vectors, .runner = this};
-  result.logits = loaded_.backend->read_logits(loaded_.model->launch(batch_of(plan, vectors), *loaded_.kv));
+  ticket_ = loaded_.model->launch(batch_of(plan, vectors), *loaded_.kv);
+  hidden_ = {};
+  return {.device = loaded_.backend->device_logits(ticket_), .plan = &plan, .vectors = vectors, .runner = this};
+}
+
+void ModelRunner::wait(StepResult& result, RowAsks& asks) {
+  if (result.device != nullptr) {
+    asks.send(*result.device);
+  } else {
+    logits_ = loaded_.backend->read_logits(ticket_);
+  }
   throw_if_lost(*loaded_.backend);
-  if (!plan.out_rows.empty()) result.hidden = loaded_.model->hidden(static_cast<int32_t>(plan.out_rows.size()));
   ready_ns_ = result.ready_ns = clock_.now_ns();
-  return result;
 }
 
 }  // namespace candor::engine

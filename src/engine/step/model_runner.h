@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "engine/open/loaded_model.h"
+#include "engine/step/row_asks.h"
 #include "obs/clock.h"
 #include "sched/step_plan.h"
 
@@ -18,13 +19,18 @@ class ModelRunner;
 
 // Of one step; valid until the next.
 struct StepResult {
-  backend::LogitsView logits{};
-  backend::RowsView hidden{};  // rows as in logits
-  int64_t ready_ns = 0;        // when they were there
+  backend::DeviceLogits* device = nullptr;  // that has the logits; nullptr: the host has them
+  int64_t ready_ns = 0;                     // when they were there
   const sched::StepPlan* plan = nullptr;
   std::span<const float> vectors{};
   ModelRunner* runner = nullptr;
 
+  // Of the rows with logits, [V] and [D]. Valid until the next step.
+  std::span<const float> logits(int32_t out_row) const;
+  backend::LogitRow logit_row(int32_t out_row, int32_t n_vocab) const;
+  std::span<const float> hidden(int32_t out_row) const;
+  // Logits of rows that are all read.
+  void bring(int32_t first_row, int32_t n_rows) const;
   // Where that row of logits looked (backend/wrap/attention_watch.h); empty where nobody wanted to know.
   std::vector<double> attention_of(int32_t out_row) const;
   // Where the numbers of the step broke, behind the message of an error that they caused.
@@ -36,10 +42,12 @@ class ModelRunner {
   // All are borrowed.
   ModelRunner(LoadedModel& loaded, const obs::Clock& clock) : loaded_(loaded), clock_(clock) {}
 
-  // REQUIRES: a plan that is not empty. vectors: of its image rows, until the next run.
-  StepResult run(const sched::StepPlan& plan, std::span<const float> vectors = {});
+  // REQUIRES: a plan that is not empty. vectors: of its image rows, until the next step.
+  StepResult launch(const sched::StepPlan& plan, std::span<const float> vectors = {});
+  // Until what was launched is computed. asks: of its logits, where a device has them.
+  void wait(StepResult& result, RowAsks& asks);
 
-  // Of the last run.
+  // Of the last step.
   int64_t began_ns() const { return began_ns_; }
   int64_t ready_ns() const { return ready_ns_; }
 
@@ -48,6 +56,10 @@ class ModelRunner {
 
   LoadedModel& loaded_;
   const obs::Clock& clock_;
+  // Of the last step.
+  backend::StepTicket ticket_{};
+  backend::LogitsView logits_{};
+  backend::RowsView hidden_{};  // once somebody has asked for them
   int64_t began_ns_ = 0;
   int64_t ready_ns_ = 0;
 };

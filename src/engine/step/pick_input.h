@@ -3,17 +3,21 @@
 // Borrowed for the call.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "backend/device_logits.h"
 #include "base/ids.h"
 #include "constrain/masked_constraint.h"
 #include "engine/request/output_text.h"
+#include "sample/sampler.h"
 
 namespace candor::engine {
 
 struct PickInput {
-  std::span<const float> logits{};  // [V]
+  backend::LogitRow logits{};                  // [V]
+  std::optional<sample::RowFindings> found{};  // of them by the device that has them
   int32_t choice = 0;
   uint64_t position = 0;            // of the token to choose, in the whole text
   bool has_room = true;             // for another one behind it

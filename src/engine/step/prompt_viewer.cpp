@@ -43,7 +43,7 @@ std::vector<float> PromptViewer::row_of(PromptRows kind, std::span<const float> 
 void PromptViewer::add_row(ActiveRequest& request, const StepResult& result, int32_t row) const {
   const PromptRows kind = request.rules.rows;
   if (kind == PromptRows::kNone) return;
-  std::span<const float> floats = kind == PromptRows::kLogits ? result.logits.row(row) : result.hidden.row(row);
+  std::span<const float> floats = kind == PromptRows::kLogits ? result.logits(row) : result.hidden(row);
   std::vector<float> made;
   if (kind == PromptRows::kLabels || (kind == PromptRows::kVectors && !head_.token_layers().empty())) {
     floats = made = row_of(kind, floats);
@@ -55,16 +55,16 @@ void PromptViewer::add_row(ActiveRequest& request, const StepResult& result, int
 
 // The model's own marks are no words.
 void PromptViewer::add_words(ActiveRequest& request, const StepResult& result, int32_t row, TokenId token) const {
-  if (head_.sparse.of_logits) return model::add_logits(head_.sparse, result.logits.row(row), request.word_sums);
+  if (head_.sparse.of_logits) return model::add_logits(head_.sparse, result.logits(row), request.word_sums);
   const text::TokenKind kind = tokenizer_.kind(token);
   if (kind == text::TokenKind::kControl || kind == text::TokenKind::kUnknown) return;
-  request.token_weights.push_back({token, model::token_weight(head_.sparse, result.hidden.row(row))});
+  request.token_weights.push_back({token, model::token_weight(head_.sparse, result.hidden(row))});
 }
 
 void PromptViewer::add_hidden(ActiveRequest& request, const StepResult& result, int32_t row) const {
   ++request.n_summed;
   const bool is_weighted = request.rules.pooling == Pooling::kWeighted;
-  add_to(request.hidden_sum, result.hidden.row(row), is_weighted ? static_cast<double>(request.n_summed) : 1.0);
+  add_to(request.hidden_sum, result.hidden(row), is_weighted ? static_cast<double>(request.n_summed) : 1.0);
 }
 
 // Of the pooled rows.
@@ -97,6 +97,10 @@ void PromptViewer::score(ActiveRequest& request, std::span<const float> logits, 
 
 void PromptViewer::show(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result) {
   const sched::Sequence& sequence = *slice.sequence;
+  const ChoiceRules& rules = request.rules;
+  if (rules.n_prompt_logprobs >= 0 || rules.rows == PromptRows::kLogits || head_.sparse.of_logits) {
+    result.bring(slice.shown_row, slice.n_shown);
+  }
   for (int32_t i = 0; i < slice.n_shown && !request.fault; ++i) {
     const int32_t row = slice.shown_row + i;
     const size_t next = static_cast<size_t>(sequence.shown_begin + i) + 1;
@@ -105,7 +109,7 @@ void PromptViewer::show(ActiveRequest& request, const sched::PlannedSlice& slice
     if (is_first || pooling == Pooling::kMean || pooling == Pooling::kWeighted) add_hidden(request, result, row);
     if (pooling == Pooling::kSparse) add_words(request, result, row, sequence.tokens[next - 1]);
     add_row(request, result, row);
-    if (request.rules.n_prompt_logprobs >= 0) score(request, result.logits.row(row), sequence.tokens[next]);
+    if (request.rules.n_prompt_logprobs >= 0) score(request, result.logits(row), sequence.tokens[next]);
   }
 }
 

@@ -59,7 +59,7 @@ StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, AdapterRegistry& adapters,
       speculator_(loaded, scheduler_options_.costs, masks_.worker(), budget_.max_shown_rows),
       runner_(loaded, clock),
       picker_(*loaded.kernels, *loaded.tokenizer, loaded.n_ctx(), metrics.itl_ns),
-      chooser_({scheduler_, picker_, masks_, outbox_, endings_, *loaded.kernels, loaded.head, *loaded.tokenizer},
+      chooser_({scheduler_, picker_, masks_, asks_, outbox_, endings_, *loaded.kernels, loaded.head, *loaded.tokenizer},
                requests_, faults_, clock, budget_.max_out_rows + budget_.max_shown_rows),
       publisher_(outbox_, requests_, inbox, metrics, faults_) {
   if (disk_.is_on()) scheduler_.blocks().list_lost();
@@ -131,7 +131,10 @@ StepReport StepLoop::step(int64_t began_ns) {
   if (plan.is_empty()) return report;
   watch_rows(plan, began_ns);
   watch_attention(plan);
-  const StepResult result = runner_.run(plan, vectors_of(plan));
+  StepResult result = runner_.launch(plan, vectors_of(plan));
+  asks_.begin();
+  if (result.device != nullptr) chooser_.ask(plan);
+  runner_.wait(result, asks_);
   speculator_.watch(plan, requests_);
   watch_prompts(plan);
   scheduler_.commit(chooser_.choose(plan, result));

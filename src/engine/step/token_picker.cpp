@@ -16,8 +16,7 @@ namespace candor::engine {
 PickInput TokenPicker::input_of(const sched::PlannedSlice& slice, int32_t n_accepted, const StepResult& result) const {
   const sched::Sequence& sequence = *slice.sequence;
   PickInput input = input_behind(sequence, n_accepted, result.ready_ns);
-  const auto row = result.logits.row(slice.out_row + n_accepted);
-  input.logits = row.first(static_cast<size_t>(tokenizer_.n_vocab()));
+  input.logits = result.logit_row(slice.out_row + n_accepted, tokenizer_.n_vocab());
   input.attention = result.attention_of(slice.out_row + n_accepted);
   if (n_accepted < slice.n_draft) input.draft = sequence.draft[static_cast<size_t>(n_accepted)];
   return input;
@@ -49,8 +48,9 @@ Picked TokenPicker::pick(ActiveRequest& request, const PickInput& input, TokenEv
 
 // The row as the caller's hook leaves it.
 Result<std::span<const float>> TokenPicker::hooked_row(const ChoiceRules& rules, const PickInput& input) {
-  if (!rules.on_logits) return input.logits;
-  row_.assign(input.logits.begin(), input.logits.end());
+  const std::span<const float> logits = input.logits.get();
+  if (!rules.on_logits) return logits;
+  row_.assign(logits.begin(), logits.end());
   if (!rules.on_logits({.text = input.text, .n_output = input.n_output, .choice = input.choice, .logits = row_}))
     return fail(ErrorKind::kInvalidInput, "the logits hook failed", "on_logits");
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -63,9 +63,8 @@ Result<std::span<const float>> TokenPicker::hooked_row(const ChoiceRules& rules,
   return std::span<const float>(row_);
 }
 
-Result<sample::PickRequest> TokenPicker::request_for(const ChoiceRules& rules, const PickInput& input) {
-  CANDOR_ASSIGN(const std::span<const float> logits, hooked_row(rules, input));
-  sample::PickRequest pick{.logits = logits, .chain = rules.chain, .n_logprobs = rules.n_logprobs};
+sample::PickRequest TokenPicker::request_for(const ChoiceRules& rules, const PickInput& input) {
+  sample::PickRequest pick{.chain = rules.chain, .n_logprobs = rules.n_logprobs};
   pick.logprobs_of = rules.logprobs_of;
   pick.history = {input.text, input.n_output};
   pick.key = {.seed = rules.seed, .choice = static_cast<uint32_t>(input.choice), .position = input.position};
@@ -87,10 +86,22 @@ Result<const constrain::TokenMask*> TokenPicker::mask_for(OutputView output) {
   return &mask_;
 }
 
+bool TokenPicker::plan(ActiveRequest& request, const PickInput& input, int32_t out_row, sample::RowPlan& plan) {
+  const Choice& choice = request.choice(input.choice);
+  if (request.rules.explains || request.rules.on_logits) return false;
+  sample::PickRequest pick = request_for(request.rules, input);
+  const auto mask = mask_for({choice.constraint.get(), choice.output});
+  if (!mask) return false;
+  pick.mask = *mask;
+  return planner_.plan(pick, out_row, tokenizer_.n_vocab(), plan);
+}
+
 Result<void> TokenPicker::choose(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
   const ChoiceRules& rules = request.rules;
   const Choice& choice = request.choice(input.choice);
-  CANDOR_ASSIGN(sample::PickRequest pick, request_for(rules, input));
+  sample::PickRequest pick = request_for(rules, input);
+  if (input.found && sampler_.finish(pick, *input.found, pick_)) return {};
+  CANDOR_ASSIGN(pick.logits, hooked_row(rules, input));
   if (rules.explains) {
     TokenExplanation& explanation = event.explanation.emplace();
     explanation.was_drawn = !rules.chain.is_greedy();
@@ -106,14 +117,17 @@ Result<void> TokenPicker::choose(ActiveRequest& request, const PickInput& input,
 
 TokenId TokenPicker::token_to_accept(ActiveRequest& request, const PickInput& input) {
   const Choice& choice = request.choice(input.choice);
-  auto made = request_for(request.rules, input);
-  if (!made) return kNoToken;
-  sample::PickRequest pick = *made;
+  sample::PickRequest pick = request_for(request.rules, input);
   pick.n_logprobs = -1;
-  auto mask = mask_for({choice.constraint.get(), choice.output});
-  if (!mask) return kNoToken;
-  pick.mask = *mask;
-  if (!sampler_.pick(pick, pick_) || pick_.token == choice.output.opening()) return kNoToken;
+  if (!input.found || !sampler_.finish(pick, *input.found, pick_)) {
+    const auto logits = hooked_row(request.rules, input);
+    const auto mask = mask_for({choice.constraint.get(), choice.output});
+    if (!logits || !mask) return kNoToken;
+    pick.logits = *logits;
+    pick.mask = *mask;
+    if (!sampler_.pick(pick, pick_)) return kNoToken;
+  }
+  if (pick_.token == choice.output.opening()) return kNoToken;
   std::optional<size_t> stop_index;
   const bool is_end = end_of(request.rules, pick_.token, choice.output.is_in_scope(), stop_index).has_value();
   return is_end ? kNoToken : pick_.token;
@@ -121,7 +135,8 @@ TokenId TokenPicker::token_to_accept(ActiveRequest& request, const PickInput& in
 
 Result<RankedRow> TokenPicker::rank(const ActiveRequest& request, const PickInput& input, OutputView output) {
   RankedRow row;
-  CANDOR_ASSIGN(sample::PickRequest pick, request_for(request.rules, input));
+  sample::PickRequest pick = request_for(request.rules, input);
+  CANDOR_ASSIGN(pick.logits, hooked_row(request.rules, input));
   if (request.rules.explains) {
     row.explanation.images = image_attention(request, input.attention);
     explainer_.begin(row.explanation, pick.history, request.rules.chain.bans);
@@ -162,7 +177,7 @@ void TokenPicker::check_prediction(const ActiveRequest& request, const PickInput
   const auto i = static_cast<size_t>(choice.n_made);
   if (i >= choice.predicted.size() || choice.predicted[i] == event.token) return;
   const TokenId token = choice.predicted[i];
-  const bool is_weighed = request.rules.n_logprobs >= 0 && sampler_.score(input.logits, token, 0, predicted_);
+  const bool is_weighed = request.rules.n_logprobs >= 0 && sampler_.score(input.logits.get(), token, 0, predicted_);
   if (is_weighed) event.predicted = TokenLogprob{token, predicted_.logprob};
   choice.predicted.clear();
 }

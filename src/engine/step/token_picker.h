@@ -22,6 +22,7 @@
 #include "obs/metrics.h"
 #include "sample/beam_scorer.h"
 #include "sample/explainer.h"
+#include "sample/row_plan.h"
 #include "sample/sampler.h"
 #include "sched/sequence.h"
 #include "sched/step_plan.h"
@@ -55,6 +56,8 @@ class TokenPicker {
   // The same without the logits, which were there at now_ns.
   PickInput input_behind(const sched::Sequence& sequence, int32_t n_accepted, int64_t now_ns) const;
 
+  // What a device that has the row may do of the choice; false: it needs the logits. REQUIRES as pick().
+  bool plan(ActiveRequest& request, const PickInput& input, int32_t out_row, sample::RowPlan& plan);
   // Chooses, advances the choice's constraint and text, fills `event` but for what ends a choice. What goes wrong ends
   // the choice with kError and event.error. REQUIRES, as in rank(): a mask that is needed is there.
   Picked pick(ActiveRequest& request, const PickInput& input, TokenEvent& event);
@@ -72,7 +75,8 @@ class TokenPicker {
 
  private:
   Result<const constrain::TokenMask*> mask_for(OutputView output);
-  Result<sample::PickRequest> request_for(const ChoiceRules& rules, const PickInput& input);
+  // Without logits and mask.
+  static sample::PickRequest request_for(const ChoiceRules& rules, const PickInput& input);
   Result<std::span<const float>> hooked_row(const ChoiceRules& rules, const PickInput& input);
   Result<void> choose(ActiveRequest& request, const PickInput& input, TokenEvent& event);
   void check_prediction(const ActiveRequest& request, const PickInput& input, Choice& choice, TokenEvent& event);
@@ -82,6 +86,7 @@ class TokenPicker {
   const int32_t n_ctx_;
   obs::Histogram& gaps_ns_;
   sample::Sampler sampler_;
+  sample::RowPlanner planner_;
   sample::Explainer explainer_;
   sample::Pick pick_;
   sample::Pick predicted_;
