@@ -56,6 +56,7 @@ struct OrderPrefix {
 class DeviceLogits {
  public:
   virtual ~DeviceLogits() = default;
+  virtual int32_t n_vocab() const = 0;  // of a row
   // A row on the host.
   virtual std::span<const float> row(int32_t i) = 0;
   // The same of many rows costs less when they are brought together. REQUIRES: they exist.

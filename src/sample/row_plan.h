@@ -3,6 +3,7 @@
 // weights of all, the best in order. The rest of the chain runs on the host over the best, by Sampler::finish(). Most
 // choices end there; where a token behind the best decides, the row has to come.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,6 +24,11 @@ struct RowPlan {
       model{};          // the row as the model gave it, where logprobs want it and `choice` differs
   size_t n_stages = 0;  // of the chain, that the query has
 };
+
+// The logprobs of a token that is known, of row `row`, and of the n_logprobs likeliest.
+inline backend::RowQuery score_query(int32_t row, int32_t n_vocab, TokenId token, int32_t n_logprobs) {
+  return {.row = row, .n_vocab = n_vocab, .n_best = std::max(1, n_logprobs), .is_weighed = true, .asked = token};
+}
 
 // Plans choices one after another. One thread; holds scratch memory only.
 class RowPlanner {

@@ -70,6 +70,14 @@ Result<void> Sampler::score(std::span<const float> logits, TokenId token, int32_
   return {};
 }
 
+bool Sampler::score(const backend::RowSummary& row, TokenId token, int32_t n_logprobs, Pick& pick) {
+  pick.top.clear();
+  if (!row.is_valid || !measure_model(row, n_logprobs, pick)) return false;
+  pick.token = token;
+  pick.logprob = to_logprob(row.asked, log_total_);
+  return true;
+}
+
 Result<void> Sampler::pick(const PickRequest& request, Pick& pick) {
   pick.top.clear();
   pick.logprob = 0.0f;

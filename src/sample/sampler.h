@@ -91,6 +91,8 @@ class Sampler {
   float logprob_of(const PickRequest& request, TokenId token);
   // As pick() with LogprobsOf::kModel would report them, of a token that is known. REQUIRES: token < V.
   Result<void> score(std::span<const float> logits, TokenId token, int32_t n_logprobs, Pick& pick);
+  // The same of what was found by score_query(); false where that is not enough.
+  bool score(const backend::RowSummary& row, TokenId token, int32_t n_logprobs, Pick& pick);
 
  private:
   Result<void> prepare(const PickRequest& request, Pick& pick);

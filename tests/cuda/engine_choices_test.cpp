@@ -85,6 +85,12 @@ Result<std::unique_ptr<backend::Backend>> cpu(const EngineOptions&) {
   return backend::make_cpu_backend({.n_threads = 1});
 }
 
+engine::BackendFactory counting_factory(Counts& counts) {
+  return [&counts](const EngineOptions&) {
+    return backend::make_cuda_backend(std::make_unique<testing::CountingDevice>(counts), {.n_threads = 1});
+  };
+}
+
 class CudaEngineChoices : public testing::TinyModelTest {
  protected:
   EngineOptions options() {
@@ -115,22 +121,23 @@ class CudaEngineChoices : public testing::TinyModelTest {
     }
   }
 
-  // What each step of one request's decoding copied to the host.
-  std::vector<size_t> bytes_of_steps(const Request& request) {
+  // What each step of one request's decoding asked of the device; without the first steps.
+  std::vector<Counts> counts_of_steps(const Request& request) {
     Counts counts;
-    const auto counting = [&](const EngineOptions&) {
-      return backend::make_cuda_backend(std::make_unique<testing::CountingDevice>(counts), {.n_threads = 1});
-    };
-    auto engine = engine::open_with_backend(options(), counting);
+    auto engine = engine::open_with_backend(options(), counting_factory(counts));
     EXPECT_TRUE(engine.has_value()) << (engine ? "" : engine.error().message);
     if (!engine) return {};
-    std::vector<size_t> bytes;
-    size_t before = 0;
-    (*engine)->on_step(
-        [&](const StepReport&) { bytes.push_back(counts.bytes_out - std::exchange(before, counts.bytes_out)); });
+    std::vector<Counts> steps;
+    (*engine)->on_step([&](const StepReport&) { steps.push_back(std::exchange(counts, {})); });
     testing::complete(**engine, request);
     engine->reset();
-    return std::vector<size_t>(bytes.begin() + 1, bytes.end());
+    return {steps.begin() + 2, steps.end()};
+  }
+  std::vector<size_t> bytes_of_steps(const Request& request) {
+    std::vector<size_t> bytes;
+    for (const Counts& counts : counts_of_steps(request)) bytes.push_back(counts.bytes_out);
+    EXPECT_GE(bytes.size(), 3u);
+    return bytes;
   }
 };
 
@@ -149,6 +156,43 @@ TEST_F(CudaEngineChoices, behind_drafts_are_those_of_the_cpu) {
   std::vector<Request> requests = chain_requests();
   for (Request& request : requests) request.sampling.max_tokens = 12;
   expect_answers_of_the_cpu(drafting, requests);
+}
+
+TEST_F(CudaEngineChoices, of_prompts_have_the_logprobs_of_the_cpu) {
+  const auto prompt_logprobs = [&](const engine::BackendFactory& backend) {
+    EngineOptions chunked = options();
+    chunked.max_rows = 8;
+    auto engine = engine::open_with_backend(chunked, backend);
+    Request request = short_request(3);
+    request.prompt = testing::token_prompt(21, kVocab, 3);
+    request.sampling.prompt_logprobs = 4;
+    request.sampling.temperature = 0.0;
+    std::vector<PromptLogprob> all;
+    EXPECT_TRUE((*engine)->generate(request, [&](const TokenEvent& event) {
+      all.insert(all.end(), event.prompt_logprobs.begin(), event.prompt_logprobs.end());
+    }));
+    return all;
+  };
+  Counts counts;
+  const auto wanted = prompt_logprobs(cpu);
+  const auto seen = prompt_logprobs(counting_factory(counts));
+  EXPECT_EQ(seen, wanted);
+  EXPECT_EQ(seen.size(), 20u);
+  EXPECT_LT(counts.bytes_out, 21 * 100u);
+}
+
+// Once steps are alike.
+TEST_F(CudaEngineChoices, allocate_nothing_and_change_no_launch) {
+  Request request = short_request(1);
+  request.sampling.temperature = 0.7;
+  for (const Counts& counts : counts_of_steps(request)) {
+    EXPECT_EQ(counts.n_allocated, 0);
+    EXPECT_EQ(counts.n_lists, 2);
+    EXPECT_EQ(counts.n_lone_launches, 0);
+    EXPECT_EQ(counts.n_changed, 0);
+    EXPECT_EQ(counts.n_copies_in, 3);
+    EXPECT_EQ(counts.n_copies_out, 1);
+  }
 }
 
 // 24 bytes of sums for each query, and 12 for each of the best that is wanted.

@@ -23,6 +23,7 @@ class HostLogits final : public backend::DeviceLogits {
   HostLogits(std::vector<float> logits, int32_t n_cols, size_t most_best = backend::kMostBest)
       : logits_(std::move(logits)), n_cols_(static_cast<size_t>(n_cols)), most_best_(most_best) {}
 
+  int32_t n_vocab() const override { return static_cast<int32_t>(n_cols_); }
   std::span<const float> row(int32_t i) override {
     ++n_rows_read;
     return std::span<const float>(logits_).subspan(static_cast<size_t>(i) * n_cols_, n_cols_);

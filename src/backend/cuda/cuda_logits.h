@@ -24,6 +24,7 @@ class CudaLogits final : public DeviceLogits {
   // What the step has computed: [n_rows, n_cols]. part: of the step, the first that its launches did not take.
   void begin(const float* logits, int32_t n_rows, int32_t n_cols, int32_t part);
 
+  int32_t n_vocab() const override { return n_cols_; }
   std::span<const float> row(int32_t i) override;
   void bring(int32_t first_row, int32_t n_rows) override;
   std::span<const RowSummary> summarize(std::span<const RowQuery> queries) override;

@@ -30,7 +30,17 @@ ChoiceRunner::ChoiceRunner(const ChooserParts& parts, int32_t max_rows)
 }
 
 void ChoiceRunner::show_prompt(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result) {
-  viewer_.show(request, slice, result);
+  viewer_.show(request, slice, result, parts_.asks);
+}
+
+void ChoiceRunner::ask_prompt(const ActiveRequest& request, const sched::PlannedSlice& slice,
+                              const StepResult& result) {
+  const int32_t n_logprobs = request.rules.n_prompt_logprobs;
+  if (n_logprobs < 0 || request.fault) return;
+  for (int32_t i = 0; i < slice.n_shown; ++i) {
+    const TokenId next = slice.sequence->tokens[static_cast<size_t>(slice.sequence->shown_begin + i) + 1];
+    parts_.asks.add_prompt_row(sample::score_query(slice.shown_row + i, result.device->n_vocab(), next, n_logprobs));
+  }
 }
 
 // Behind drafts of a constrained text no mask is known yet: those rows come to the host, where their turn comes.

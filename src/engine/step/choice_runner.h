@@ -26,6 +26,8 @@ class ChoiceRunner {
   void begin_step() { picked_.clear(); }
   // While the step is computed, for logits that a device has: what the choices of the slice's rows want to know.
   void ask(ActiveRequest& request, const sched::PlannedSlice& slice);
+  // The same of what its rows show of their prompt.
+  void ask_prompt(const ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result);
   // What the slice's rows show of their prompt.
   void show_prompt(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result);
   // The outcome's tokens are valid until begin_step().

@@ -22,12 +22,12 @@ void Chooser::begin(ActiveRequest& request) {
 }
 
 // What is not asked comes to the host as a row.
-void Chooser::ask(const sched::StepPlan& plan) noexcept {
+void Chooser::ask(const sched::StepPlan& plan, const StepResult& result) noexcept {
   try {
     for (const sched::PlannedSlice& slice : plan.slices) {
-      if (slice.n_out == 0) continue;
       ActiveRequest& request = requests_.of(slice.sequence->id);
-      if (!request.beams) choices_.ask(request, slice);
+      choices_.ask_prompt(request, slice, result);
+      if (slice.n_out > 0 && !request.beams) choices_.ask(request, slice);
     }
   } catch (...) {
     faults_.count();

@@ -27,7 +27,7 @@ class Chooser {
   // Before the request is scheduled.
   void begin(ActiveRequest& request);
   // While a step is computed whose logits a device has: collects what the choices will ask of them.
-  void ask(const sched::StepPlan& plan) noexcept;
+  void ask(const sched::StepPlan& plan, const StepResult& result) noexcept;
   // One outcome for each slice that has logits, in their order; valid until the next call.
   std::span<const sched::Outcome> choose(const sched::StepPlan& plan, const StepResult& result);
   // After the outcomes were committed: prompts of several choices fork, beam searches take their step, and masks of the

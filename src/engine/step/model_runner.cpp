@@ -32,6 +32,10 @@ std::span<const float> StepResult::logits(int32_t out_row) const {
   return device != nullptr ? device->row(out_row) : runner->logits_.row(out_row);
 }
 
+backend::LogitRow StepResult::logit_row(int32_t out_row) const {
+  return logit_row(out_row, device != nullptr ? device->n_vocab() : runner->logits_.n_vocab);
+}
+
 backend::LogitRow StepResult::logit_row(int32_t out_row, int32_t n_vocab) const {
   if (device != nullptr) return {*device, out_row, n_vocab};
   return runner->logits_.row(out_row).first(static_cast<size_t>(n_vocab));

@@ -27,6 +27,8 @@ struct StepResult {
 
   // Of the rows with logits, [V] and [D]. Valid until the next step.
   std::span<const float> logits(int32_t out_row) const;
+  backend::LogitRow logit_row(int32_t out_row) const;
+  // Its first n_vocab.
   backend::LogitRow logit_row(int32_t out_row, int32_t n_vocab) const;
   std::span<const float> hidden(int32_t out_row) const;
   // Logits of rows that are all read.

@@ -85,20 +85,24 @@ std::vector<float> PromptViewer::vector_of(const ActiveRequest& request) const {
   return vector;
 }
 
-void PromptViewer::score(ActiveRequest& request, std::span<const float> logits, TokenId token) {
-  if (auto scored = sampler_.score(logits, token, request.rules.n_prompt_logprobs, pick_); !scored) {
-    request.fault = std::move(scored).error();
-    return;
+void PromptViewer::score(ActiveRequest& request, const backend::LogitRow& row, const backend::RowSummary* found,
+                         TokenId token) {
+  const int32_t n_logprobs = request.rules.n_prompt_logprobs;
+  if (found == nullptr || !sampler_.score(*found, token, n_logprobs, pick_)) {
+    if (auto scored = sampler_.score(row.get(), token, n_logprobs, pick_); !scored) {
+      request.fault = std::move(scored).error();
+      return;
+    }
   }
   PromptLogprob& shown = request.prompt_logprobs.emplace_back();
   shown.logprob = {token, pick_.logprob};
   shown.top = pick_.top;
 }
 
-void PromptViewer::show(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result) {
+void PromptViewer::show(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result,
+                        const RowAsks& asks) {
   const sched::Sequence& sequence = *slice.sequence;
-  const ChoiceRules& rules = request.rules;
-  if (rules.n_prompt_logprobs >= 0 || rules.rows == PromptRows::kLogits || head_.sparse.of_logits) {
+  if (request.rules.rows == PromptRows::kLogits || head_.sparse.of_logits) {
     result.bring(slice.shown_row, slice.n_shown);
   }
   for (int32_t i = 0; i < slice.n_shown && !request.fault; ++i) {
@@ -109,7 +113,8 @@ void PromptViewer::show(ActiveRequest& request, const sched::PlannedSlice& slice
     if (is_first || pooling == Pooling::kMean || pooling == Pooling::kWeighted) add_hidden(request, result, row);
     if (pooling == Pooling::kSparse) add_words(request, result, row, sequence.tokens[next - 1]);
     add_row(request, result, row);
-    if (request.rules.n_prompt_logprobs >= 0) score(request, result.logits(row), sequence.tokens[next]);
+    if (request.rules.n_prompt_logprobs < 0) continue;
+    score(request, result.logit_row(row), asks.find_prompt_row(row), sequence.tokens[next]);
   }
 }
 

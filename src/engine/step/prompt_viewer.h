@@ -8,9 +8,11 @@
 #include <span>
 #include <vector>
 
+#include "backend/device_logits.h"
 #include "candor/event.h"
 #include "engine/request/active_request.h"
 #include "engine/step/model_runner.h"
+#include "engine/step/row_asks.h"
 #include "model/text_head.h"
 #include "sample/sampler.h"
 #include "sched/step_plan.h"
@@ -25,7 +27,7 @@ class PromptViewer {
       : sampler_(kernels), head_(head), tokenizer_(tokenizer) {}
 
   // The shown rows of the slice. What goes wrong becomes request.fault.
-  void show(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result);
+  void show(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result, const RowAsks& asks);
   // The prompt was read, and its last row is `row` of the result: what was gathered goes into the event.
   void finish(ActiveRequest& request, const StepResult& result, int32_t row, TokenEvent& event) const;
 
@@ -35,7 +37,8 @@ class PromptViewer {
   void add_words(ActiveRequest& request, const StepResult& result, int32_t row, TokenId token) const;
   void add_hidden(ActiveRequest& request, const StepResult& result, int32_t row) const;
   std::vector<float> vector_of(const ActiveRequest& request) const;
-  void score(ActiveRequest& request, std::span<const float> logits, TokenId token);
+  // found: of the row, by a device; may be nullptr.
+  void score(ActiveRequest& request, const backend::LogitRow& row, const backend::RowSummary* found, TokenId token);
 
   sample::Sampler sampler_;
   sample::Pick pick_;

@@ -16,16 +16,24 @@ namespace candor::engine {
 
 class RowAsks {
  public:
-  void begin() { n_asks_ = 0; }
+  void begin() {
+    n_asks_ = 0;
+    first_of_row_.clear();
+  }
   // The plan of a choice from a row of the step. What was added last may be dropped again.
   sample::RowPlan& add(int32_t row, int32_t choice);
   void drop_last() { --n_asks_; }
+  // What is asked of a prompt's row.
+  void add_prompt_row(const backend::RowQuery& query);
   // Waits until the step is computed.
   void send(backend::DeviceLogits& logits);
   // Of a choice that was added, behind send(). Valid until begin().
   std::optional<sample::RowFindings> find(int32_t row, int32_t choice) const;
+  // Of a row that was added so; else nullptr.
+  const backend::RowSummary* find_prompt_row(int32_t row) const;
 
  private:
+  static constexpr int32_t kPromptRow = -1;  // in place of a choice
   struct Ask {
     int32_t row = 0;
     int32_t choice = 0;
@@ -33,7 +41,10 @@ class RowAsks {
     sample::RowPlan plan{};
   };
 
-  std::vector<Ask> asks_;  // the first n_asks_ are in use
+  const Ask* find_ask(int32_t row, int32_t choice) const;
+
+  std::vector<Ask> asks_;  // the first n_asks_ are in use; those of a row stand together
+  std::vector<size_t> first_of_row_;
   size_t n_asks_ = 0;
   std::vector<backend::RowQuery> queries_;
   std::span<const backend::RowSummary> summaries_{};

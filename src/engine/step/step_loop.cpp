@@ -133,7 +133,7 @@ StepReport StepLoop::step(int64_t began_ns) {
   watch_attention(plan);
   StepResult result = runner_.launch(plan, vectors_of(plan));
   asks_.begin();
-  if (result.device != nullptr) chooser_.ask(plan);
+  if (result.device != nullptr) chooser_.ask(plan, result);
   runner_.wait(result, asks_);
   speculator_.watch(plan, requests_);
   watch_prompts(plan);
