@@ -147,7 +147,7 @@ void HeadDrafter::propose(std::span<DraftRequest> requests, constrain::MaskWorke
     const backend::RowsView given = head_.hidden(static_cast<int32_t>(out_rows_.size()));
     for (Work& work : std::span(work_).first(n_work_)) {
       if (work.choice.is_over()) continue;
-      work.choice.draft(all_logits(logits.row(work.out_row)), sampler_, masks);
+      work.choice.draft(all_logits(logits.row(work.out_row)), std::nullopt, sampler_, masks);
       const auto own = given.row(work.out_row);
       if (!work.choice.is_over()) work.own.assign(own.begin(), own.end());
     }

@@ -43,17 +43,38 @@ void ModelDrafter::propose(std::span<DraftRequest> requests, constrain::MaskWork
   }
   while (build_step()) {
     const backend::StepBatch batch{tokens_, positions_, slices_, blocks_, slots_of_.slot_blocks, out_rows_, saves_};
-    const backend::LogitsView logits = backend_.read_logits(model_.launch(batch, kv_));
+    wait_for(model_.launch(batch, kv_), masks);
     settle_states();
     for (Work& work : std::span(work_).first(n_work_)) {
       if (work.choice.is_over()) continue;
       const size_t n_drafts = work.choice.request().drafts.size();
-      work.choice.draft(logits.row(work.out_row).first(n_vocab_), sampler_, masks);
+      work.choice.draft(row_of(work), asks_.find(work.out_row, 0), sampler_, masks);
       const std::vector<TokenId>& drafts = work.choice.request().drafts;
       if (drafts.size() > n_drafts) work.slot->tokens.push_back(drafts.back());
     }
     if (masks != nullptr) masks->send();
   }
+}
+
+// A device that has the logits finds what the choices need of them.
+void ModelDrafter::wait_for(backend::StepTicket ticket, constrain::MaskWorker* masks) {
+  asks_.begin();
+  device_ = backend_.device_logits(ticket);
+  if (device_ == nullptr) {
+    logits_ = backend_.read_logits(ticket);
+    return;
+  }
+  for (Work& work : std::span(work_).first(n_work_)) {
+    if (work.choice.is_over()) continue;
+    sample::RowPlan& plan = asks_.add(work.out_row, 0);
+    if (!work.choice.plan(planner_, work.out_row, static_cast<int32_t>(n_vocab_), plan, masks)) asks_.drop_last();
+  }
+  asks_.send(*device_);
+}
+
+backend::LogitRow ModelDrafter::row_of(const Work& work) const {
+  if (device_ != nullptr) return {*device_, work.out_row, static_cast<int32_t>(n_vocab_)};
+  return logits_.row(work.out_row).first(n_vocab_);
 }
 
 void ModelDrafter::forget() noexcept {

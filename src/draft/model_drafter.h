@@ -22,6 +22,8 @@
 #include "draft/drafter.h"
 #include "kv/state_slots.h"
 #include "model/model.h"
+#include "sample/row_asks.h"
+#include "sample/row_plan.h"
 #include "sample/sampler.h"
 
 namespace candor::draft {
@@ -72,6 +74,8 @@ class ModelDrafter final : public Drafter {
   void open(Work& work, DraftRequest& request);
   bool build_step();
   void append_rows(Work& work);
+  void wait_for(backend::StepTicket ticket, constrain::MaskWorker* masks);
+  backend::LogitRow row_of(const Work& work) const;
 
   // Constant after construction.
   backend::Backend& backend_;
@@ -87,6 +91,7 @@ class ModelDrafter final : public Drafter {
   size_t n_work_ = 0;
   int64_t n_calls_ = 0;
   sample::Sampler sampler_;
+  sample::RowPlanner planner_;
   // Of the step in the making.
   std::vector<TokenId> tokens_;
   std::vector<int32_t> positions_;
@@ -94,6 +99,9 @@ class ModelDrafter final : public Drafter {
   std::vector<BlockId> blocks_;
   std::vector<int32_t> out_rows_;
   std::vector<backend::StateSave> saves_;
+  backend::DeviceLogits* device_ = nullptr;  // that has its logits; nullptr: logits_
+  backend::LogitsView logits_{};
+  sample::RowAsks asks_;
 };
 
 }  // namespace candor::draft

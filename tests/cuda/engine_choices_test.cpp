@@ -158,6 +158,15 @@ TEST_F(CudaEngineChoices, behind_drafts_are_those_of_the_cpu) {
   expect_answers_of_the_cpu(drafting, requests);
 }
 
+TEST_F(CudaEngineChoices, behind_drafts_of_a_model_are_those_of_the_cpu) {
+  EngineOptions drafting = options();
+  drafting.speculation = Speculation::kDraft;
+  drafting.draft_path = drafting.model_path;
+  std::vector<Request> requests = chain_requests();
+  for (Request& request : requests) request.sampling.max_tokens = 12;
+  expect_answers_of_the_cpu(drafting, requests);
+}
+
 TEST_F(CudaEngineChoices, of_prompts_have_the_logprobs_of_the_cpu) {
   const auto prompt_logprobs = [&](const engine::BackendFactory& backend) {
     EngineOptions chunked = options();

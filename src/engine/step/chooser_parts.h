@@ -5,9 +5,9 @@
 #include "engine/step/endings.h"
 #include "engine/step/late_masks.h"
 #include "engine/step/outbox.h"
-#include "engine/step/row_asks.h"
 #include "engine/step/token_picker.h"
 #include "model/text_head.h"
+#include "sample/row_asks.h"
 #include "sched/scheduler.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -17,7 +17,7 @@ struct ChooserParts {
   sched::Scheduler& scheduler;
   TokenPicker& picker;
   LateMasks& masks;
-  RowAsks& asks;
+  sample::RowAsks& asks;
   Outbox& outbox;
   Endings& endings;
   const kernels::KernelTable& kernels;

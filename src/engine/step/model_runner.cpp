@@ -60,7 +60,7 @@ StepResult ModelRunner::launch(const sched::StepPlan& plan, std::span<const floa
   return {.device = loaded_.backend->device_logits(ticket_), .plan = &plan, .vectors = vectors, .runner = this};
 }
 
-void ModelRunner::wait(StepResult& result, RowAsks& asks) {
+void ModelRunner::wait(StepResult& result, sample::RowAsks& asks) {
   if (result.device != nullptr) {
     asks.send(*result.device);
   } else {

@@ -9,8 +9,8 @@
 
 #include "backend/backend.h"
 #include "engine/open/loaded_model.h"
-#include "engine/step/row_asks.h"
 #include "obs/clock.h"
+#include "sample/row_asks.h"
 #include "sched/step_plan.h"
 
 namespace candor::engine {
@@ -47,7 +47,7 @@ class ModelRunner {
   // REQUIRES: a plan that is not empty. vectors: of its image rows, until the next step.
   StepResult launch(const sched::StepPlan& plan, std::span<const float> vectors = {});
   // Until what was launched is computed. asks: of its logits, where a device has them.
-  void wait(StepResult& result, RowAsks& asks);
+  void wait(StepResult& result, sample::RowAsks& asks);
 
   // Of the last step.
   int64_t began_ns() const { return began_ns_; }

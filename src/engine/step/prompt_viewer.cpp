@@ -100,7 +100,7 @@ void PromptViewer::score(ActiveRequest& request, const backend::LogitRow& row, c
 }
 
 void PromptViewer::show(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result,
-                        const RowAsks& asks) {
+                        const sample::RowAsks& asks) {
   const sched::Sequence& sequence = *slice.sequence;
   if (request.rules.rows == PromptRows::kLogits || head_.sparse.of_logits) {
     result.bring(slice.shown_row, slice.n_shown);

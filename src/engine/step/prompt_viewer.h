@@ -12,8 +12,8 @@
 #include "candor/event.h"
 #include "engine/request/active_request.h"
 #include "engine/step/model_runner.h"
-#include "engine/step/row_asks.h"
 #include "model/text_head.h"
+#include "sample/row_asks.h"
 #include "sample/sampler.h"
 #include "sched/step_plan.h"
 #include "text/tokenizer/tokenizer.h"
@@ -27,7 +27,8 @@ class PromptViewer {
       : sampler_(kernels), head_(head), tokenizer_(tokenizer) {}
 
   // The shown rows of the slice. What goes wrong becomes request.fault.
-  void show(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result, const RowAsks& asks);
+  void show(ActiveRequest& request, const sched::PlannedSlice& slice, const StepResult& result,
+            const sample::RowAsks& asks);
   // The prompt was read, and its last row is `row` of the result: what was gathered goes into the event.
   void finish(ActiveRequest& request, const StepResult& result, int32_t row, TokenEvent& event) const;
 

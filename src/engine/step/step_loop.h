@@ -31,11 +31,11 @@
 #include "engine/step/model_runner.h"
 #include "engine/step/outbox.h"
 #include "engine/step/publisher.h"
-#include "engine/step/row_asks.h"
 #include "engine/step/speculator.h"
 #include "engine/step/step_stats.h"
 #include "engine/step/token_picker.h"
 #include "obs/clock.h"
+#include "sample/row_asks.h"
 #include "sched/scheduler.h"
 #include "sched/scheduler_options.h"
 #include "sched/step_plan.h"
@@ -113,7 +113,7 @@ class StepLoop {
   Speculator speculator_;
   ModelRunner runner_;
   TokenPicker picker_;
-  RowAsks asks_;
+  sample::RowAsks asks_;
   Chooser chooser_;
   Publisher publisher_;
   std::vector<float> vectors_;  // of images, in a step

@@ -1,10 +1,10 @@
-#include "engine/step/row_asks.h"
+#include "sample/row_asks.h"
 
 #include <algorithm>
 
-namespace candor::engine {
+namespace candor::sample {
 
-sample::RowPlan& RowAsks::add(int32_t row, int32_t choice) {
+RowPlan& RowAsks::add(int32_t row, int32_t choice) {
   if (n_asks_ == asks_.size()) asks_.emplace_back();
   const auto index = static_cast<size_t>(row);
   if (index >= first_of_row_.size()) first_of_row_.resize(index + 1, SIZE_MAX);
@@ -27,7 +27,7 @@ void RowAsks::send(backend::DeviceLogits& logits) {
 }
 
 void RowAsks::add_prompt_row(const backend::RowQuery& query) {
-  sample::RowPlan& plan = add(query.row, kPromptRow);
+  RowPlan& plan = add(query.row, kPromptRow);
   plan.choice = query;
   plan.model.reset();
 }
@@ -41,11 +41,11 @@ const RowAsks::Ask* RowAsks::find_ask(int32_t row, int32_t choice) const {
   return nullptr;
 }
 
-std::optional<sample::RowFindings> RowAsks::find(int32_t row, int32_t choice) const {
+std::optional<RowFindings> RowAsks::find(int32_t row, int32_t choice) const {
   const Ask* ask = find_ask(row, choice);
   if (ask == nullptr) return std::nullopt;
   const backend::RowSummary& first = summaries_[ask->at];
-  return sample::RowFindings{&ask->plan, &first, ask->plan.model ? &first + 1 : &first, {device_, ask->at}};
+  return RowFindings{&ask->plan, &first, ask->plan.model ? &first + 1 : &first, {device_, ask->at}};
 }
 
 const backend::RowSummary* RowAsks::find_prompt_row(int32_t row) const {
@@ -53,4 +53,4 @@ const backend::RowSummary* RowAsks::find_prompt_row(int32_t row) const {
   return ask == nullptr ? nullptr : &summaries_[ask->at];
 }
 
-}  // namespace candor::engine
+}  // namespace candor::sample

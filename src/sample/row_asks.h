@@ -12,7 +12,7 @@
 #include "sample/row_plan.h"
 #include "sample/sampler.h"
 
-namespace candor::engine {
+namespace candor::sample {
 
 class RowAsks {
  public:
@@ -21,14 +21,14 @@ class RowAsks {
     first_of_row_.clear();
   }
   // The plan of a choice from a row of the step. What was added last may be dropped again.
-  sample::RowPlan& add(int32_t row, int32_t choice);
+  RowPlan& add(int32_t row, int32_t choice);
   void drop_last() { --n_asks_; }
   // What is asked of a prompt's row.
   void add_prompt_row(const backend::RowQuery& query);
   // Waits until the step is computed.
   void send(backend::DeviceLogits& logits);
   // Of a choice that was added, behind send(). Valid until begin().
-  std::optional<sample::RowFindings> find(int32_t row, int32_t choice) const;
+  std::optional<RowFindings> find(int32_t row, int32_t choice) const;
   // Of a row that was added so; else nullptr.
   const backend::RowSummary* find_prompt_row(int32_t row) const;
 
@@ -38,7 +38,7 @@ class RowAsks {
     int32_t row = 0;
     int32_t choice = 0;
     size_t at = 0;  // of the summaries
-    sample::RowPlan plan{};
+    RowPlan plan{};
   };
 
   const Ask* find_ask(int32_t row, int32_t choice) const;
@@ -51,4 +51,4 @@ class RowAsks {
   backend::DeviceLogits* device_ = nullptr;
 };
 
-}  // namespace candor::engine
+}  // namespace candor::sample
