@@ -90,7 +90,8 @@ struct ModelInfo {
   TokenId pad = -1;
   FimTokens fim{};
   ReadingInfo reading{};
-  std::string images{};  // the projector of a model that takes images, "gemma3"; empty: it takes none
+  std::string images{};          // the projector of a model that takes images, "gemma3"; empty: it takes none
+  bool shows_attention = false;  // SamplingParams::attention is known: with images, where one rank computes
   bool has_chat_template = false;
   std::string chat_template{};         // as the file has it
   std::string chat_template_digest{};  // its SHA-256, hexadecimal; empty: there is none

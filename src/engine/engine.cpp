@@ -137,8 +137,7 @@ Engine::Impl::Impl(engine::LoadedModel loaded_model, const sandbox::HelperOption
              .label_pad = loaded.head.label_pad,
              .key = prefix_key(loaded),
              .adapters = &adapters,
-             .images = image_reader.get(),
-             .shows_attention = loaded.attention != nullptr},
+             .images = image_reader.get()},
       loop(loaded, inbox, adapters, metrics, clock, store.store, images.get()) {
   info.has_chat_template = reader.has_template();
   info.chat_template = reader.template_source();

@@ -112,5 +112,13 @@ function searching() {
   same(page.inOrder(all).map((talk) => talk.id), ["b", "a", "c"], "pinned first");
 }
 
-for (const part of [mathematics, growing, kinds, messages, searching]) part();
+// Where a token looked is asked for with images alone, and of a server that knows it.
+function explanations() {
+  const about = { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "attachment:i1" } }] }] };
+  same(page.explaining(about, { attention: true }), { explain: true, attention: true }, "with an image");
+  same(page.explaining(about, { attention: false }), { explain: true }, "over ranks");
+  same(page.explaining({ messages: [{ role: "user", content: "hi" }] }, { attention: true }), { explain: true }, "without images");
+}
+
+for (const part of [mathematics, growing, kinds, messages, searching, explanations]) part();
 console.log("unit: passed");

@@ -295,6 +295,7 @@ TEST_F(images, are_told_of_where_clients_look) {
   EXPECT_NE(reply("/api/show", {{"model", "smolvlm"}})["capabilities"].dump().find("\"vision\""), std::string::npos);
   EXPECT_EQ(get("/props")["modalities"]["vision"], true);
   EXPECT_EQ(get("/v1/ui/parameters")["model"]["images"], true);
+  EXPECT_EQ(get("/v1/ui/parameters")["model"]["attention"], true);
 }
 
 void expect_refused(uint16_t port, const std::string& path, const Json& body, const std::string& words) {
@@ -431,6 +432,7 @@ TEST_F(images, for_a_text_model_are_refused_by_the_name_of_their_part) {
   EXPECT_EQ(get("/v1/models")["data"][0]["capabilities"].dump(), R"(["completion"])");
   EXPECT_EQ(get("/props")["modalities"]["vision"], false);
   EXPECT_EQ(get("/v1/ui/parameters")["model"]["images"], false);
+  EXPECT_EQ(get("/v1/ui/parameters")["model"]["attention"], false);
 }
 
 // Where the server may fetch: from any address here, since the only other server is this test's.

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "vision_engine.h"
@@ -181,6 +182,26 @@ TEST_P(Images, beyond_the_context_are_refused) {
   const auto done = engine->generate(request_of(long_talk(name(), 6)));
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().kind, ErrorKind::kContextLength) << done.error().message;
+}
+
+// What would cut an image, or looks at tokens alone, is refused by its name, and the next request goes on.
+TEST_P(Images, that_cannot_be_cut_are_refused) {
+  const auto engine = open(name());
+  ASSERT_NE(engine, nullptr);
+  const Request whole = request_of(question_of(name()));
+  Request cropped = whole, cut = whole, rows = whole, pooled = whole;
+  cropped.on_context_full = OnContextFull::kCrop;
+  cut.max_prompt_tokens = 8;
+  rows.rows = PromptRows::kHidden;
+  pooled.pooling = Pooling::kMean;
+  const std::pair<const Request*, const char*> refused[] = {
+      {&cropped, "on_context_full"}, {&cut, "max_prompt_tokens"}, {&rows, "rows"}, {&pooled, "rows"}};
+  for (const auto& [request, field] : refused) {
+    const auto done = engine->generate(*request);
+    ASSERT_FALSE(done) << field;
+    EXPECT_EQ(done.error().field, field) << done.error().message;
+  }
+  EXPECT_TRUE(engine->generate(whole));
 }
 
 // A mark in a client's words is words.

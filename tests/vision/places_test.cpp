@@ -37,6 +37,15 @@ TEST_P(Places, ranks_give_one_answer) {
   const auto ranks = engine::open_with_backend(options_of(GetParam()), thread_ranks(2));
   ASSERT_TRUE(ranks) << ranks.error().message;
   EXPECT_EQ(answer(**ranks, request), expected);
+  EXPECT_TRUE(engine->info().shows_attention);
+  EXPECT_FALSE((*ranks)->info().shows_attention);
+  Request looking = request;
+  looking.sampling.explain = looking.sampling.attention = true;
+  const auto looked = (*ranks)->generate(looking);
+  ASSERT_FALSE(looked);
+  EXPECT_EQ(looked.error().field, "attention");
+  looking.sampling.attention = false;
+  EXPECT_TRUE((*ranks)->generate(looking));
 }
 
 INSTANTIATE_TEST_SUITE_P(all, Places, ::testing::ValuesIn(kVisionGoldens),

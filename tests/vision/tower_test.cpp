@@ -96,6 +96,24 @@ TEST_P(Tower, of_another_width_is_refused) {
   EXPECT_NE(spec.error().message.find("another model's"), std::string::npos) << spec.error().message;
 }
 
+size_t bytes_of(const formats::ModelFile& file, const vision::VisionSpec& spec) {
+  auto encoder = vision::Encoder::load(file, spec, std::move(*backend::make_backend("cpu", {.n_threads = 1})));
+  EXPECT_TRUE(encoder) << encoder.error().message;
+  return encoder ? (*encoder)->n_bytes() : 0;
+}
+
+// Vectors that the encoder itself holds.
+TEST_P(Tower, counts_all_its_bytes) {
+  const auto spec = vision::read_vision(*folder_, text_);
+  ASSERT_TRUE(spec) << spec.error().message;
+  vision::VisionSpec less = *spec;
+  less.newline.clear();
+  less.standard.shift = less.standard.gain = {};
+  const auto n_newline = static_cast<size_t>(spec->newline.empty() ? 0 : text_.dim);
+  const auto n_standard = static_cast<size_t>(spec->standard.shift.empty() ? 0 : 2 * spec->tower.dim);
+  EXPECT_EQ(bytes_of(*folder_, *spec) - bytes_of(*folder_, less), (n_newline + n_standard) * sizeof(float));
+}
+
 INSTANTIATE_TEST_SUITE_P(all, Tower, ::testing::ValuesIn(kVisionGoldens),
                          [](const auto& one) { return std::string(one.param); });
 

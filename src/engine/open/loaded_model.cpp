@@ -244,6 +244,7 @@ ModelInfo describe(const LoadedModel& loaded) {
   info.eos = loaded.tokenizer->special().eos;
   info.pad = loaded.tokenizer->special().pad;
   if (loaded.vision != nullptr) info.images = loaded.vision->spec.family;
+  info.shows_attention = loaded.attention != nullptr;
   info.reading = reading_of(loaded.head, spec);
   info.fim = find_fim_tokens(*loaded.file, *loaded.tokenizer);
   const auto ends = loaded.tokenizer->end_tokens();

@@ -237,7 +237,7 @@ Result<void> check_attention(const Request& request, bool has_images, const Requ
   if (!has_images) {
     return invalid("attention", "attention shows where tokens look in images, and the prompt has none: leave it out");
   }
-  if (limits.shows_attention) return {};
+  if (limits.info->shows_attention) return {};
   return unsupported("attention", "attention is not known where several ranks compute the model: use one");
 }
 

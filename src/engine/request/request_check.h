@@ -43,7 +43,6 @@ struct RequestLimits {
   kv::PrefixKey key{};
   const AdapterRegistry* adapters = nullptr;
   const ImageReader* images = nullptr;  // nullptr: the model takes none
-  bool shows_attention = false;
 };
 
 // Ids outside the vocabulary are refused.

@@ -59,6 +59,7 @@ Json model_json(const Core& core) {
           {"chat_template_error", info.chat_template_error},
           {"draft", info.draft_path.string()},
           {"images", !info.images.empty()},
+          {"attention", info.shows_attention},
           {"writes", info.reading.writes},
           {"labels", info.reading.labels},
           {"labels_tokens", info.reading.labels_tokens},

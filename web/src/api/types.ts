@@ -39,6 +39,7 @@ export interface ModelFacts {
   labels_tokens: boolean;
   ranks_pairs: boolean;
   images?: boolean; // true: messages may hold images
+  attention?: boolean; // true: it can tell where a token looked in them
 }
 
 // GET /v1/ui/parameters

@@ -75,7 +75,7 @@ export async function answer(conversation: Conversation, node: MessageNode) {
 
 function ask(conversation: Conversation, parent: string) {
   const chosen = conversation.settings;
-  const body = chatBody(pathTo(conversation, parent), chosen);
+  const body = chatBody(pathTo(conversation, parent), chosen, store.parameters.value?.model);
   const node = addNode(conversation, parent, {
     role: "assistant", state: "streaming", path: "/v1/chat/completions", body, settings: structuredClone(chosen), tokens: [],
   });

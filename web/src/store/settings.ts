@@ -1,5 +1,5 @@
 // Settings, and the request that they make.
-import type { ChatMessage, ContentPart, Parameters, RequestBody } from "../api/types";
+import type { ChatMessage, ContentPart, ModelFacts, Parameters, RequestBody } from "../api/types";
 import { messageText } from "./files";
 import { hasImages, referenceTo } from "./images";
 import type { MessageNode, Settings } from "./types";
@@ -98,7 +98,13 @@ export function samplingOf(settings: Settings): RequestBody {
   return body;
 }
 
-export function chatBody(path: MessageNode[], settings: Settings): RequestBody {
+// What a request asks for to be explained, as far as the model's server knows it.
+export const explaining = (body: RequestBody, model?: ModelFacts) => ({
+  explain: true,
+  ...(model?.attention && hasImages(body) ? { attention: true } : {}),
+});
+
+export function chatBody(path: MessageNode[], settings: Settings, model?: ModelFacts): RequestBody {
   const body: RequestBody = {
     ...(settings.model ? { model: settings.model } : {}),
     messages: messagesOf(path, settings.system),
@@ -110,7 +116,7 @@ export function chatBody(path: MessageNode[], settings: Settings): RequestBody {
   };
   if (settings.tools.trim()) body.tools = JSON.parse(settings.tools);
   if (settings.extra?.trim()) Object.assign(body, JSON.parse(settings.extra));
-  if (settings.explains) Object.assign(body, { explain: true, ...(hasImages(body) ? { attention: true } : {}) });
+  if (settings.explains) Object.assign(body, explaining(body, model));
   return body;
 }
 

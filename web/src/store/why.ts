@@ -4,7 +4,7 @@ import type { Candidate, Explanation, ImageAttention, RequestBody } from "../api
 import { takeChunk } from "./answers";
 import { answer, grow, isBusy, setExplained, tell } from "./actions";
 import { hasImages, imagesOf, withImages } from "./images";
-import { isConstrained } from "./settings";
+import { explaining, isConstrained } from "./settings";
 import { active, store } from "./store";
 import { addNode } from "./tree";
 import type { MessageNode } from "./types";
@@ -27,7 +27,7 @@ export async function explain(node: MessageNode) {
   const again: MessageNode = { ...node, content: "", reasoning: "", tokens: [], calls: [], children: [] };
   const explained: Explanation[] = [];
   const n = node.tokens.length - takenOver(node);
-  const body: RequestBody = { ...node.body, explain: true, ...(hasImages(node.body) ? { attention: true } : {}) };
+  const body: RequestBody = { ...node.body, ...explaining(node.body, store.parameters.value?.model) };
   if (!body.use_beam_search && node.state !== "done" && n > 0) body.max_tokens = n;
   try {
     for await (const chunk of client.stream(node.path!, await withImages(body, active.value), new AbortController().signal)) {
