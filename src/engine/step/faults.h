@@ -40,6 +40,7 @@ class Faults {
   void fail(ActiveRequest& request) noexcept;
   void refuse(ActiveRequest& request) noexcept;
 
+  bool has_broken() const noexcept { return n_broken_ > 0; }
   // A request that has broken; nullptr where there is none. REQUIRES: the one before has left the table.
   ActiveRequest* next_broken(RequestTable& requests) noexcept;
 

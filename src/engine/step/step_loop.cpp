@@ -39,12 +39,19 @@ sched::StepBudget step_budget(const LoadedModel& loaded) {
           .decode_step_ns = static_cast<int64_t>(options.step_ms * 1e6)};
 }
 
+// A device of its own computes what was launched while this thread goes on. Ranks, and two sides of a model, meet
+// within a step.
+bool computes_behind(const backend::BackendInfo& info) {
+  return info.device_bytes > 0 && !info.uses_host_too && info.n_ranks == 1;
+}
+
 }  // namespace
 
 StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, AdapterRegistry& adapters, MetricStore& metrics,
                    const obs::Clock& clock, std::shared_ptr<prefix_store::Store> store, ImageStore* images)
     : scheduler_options_(scheduler_options(loaded)),
       budget_(step_budget(loaded)),
+      publishes_behind_(computes_behind(loaded.backend->info())),
       loaded_(loaded),
       inbox_(inbox),
       adapters_(adapters),
@@ -120,7 +127,7 @@ void StepLoop::turn() {
   is_stuck_ = is_idle && masks_.has_kept() && !masks_.has_unsent();
   if (!is_idle) stats_.count_times(report, {began_ns, runner_.began_ns(), runner_.ready_ns(), clock_.now_ns()});
   stats_.finish(report);
-  publish();
+  publish_unless_later(report);
 }
 
 StepReport StepLoop::step(int64_t began_ns) {
@@ -134,6 +141,7 @@ StepReport StepLoop::step(int64_t began_ns) {
   StepResult result = runner_.launch(plan, vectors_of(plan));
   asks_.begin();
   if (result.device != nullptr) chooser_.ask(plan, result);
+  if (publishes_behind_) publisher_.publish();
   runner_.wait(result, asks_);
   speculator_.watch(plan, requests_);
   watch_prompts(plan);
@@ -197,6 +205,12 @@ void StepLoop::propose_drafts() noexcept {
     faults_.count();
     speculator_.forget();
   }
+}
+
+// Events wait for the next launch where there will be one at once. A broken request leaves behind its events.
+void StepLoop::publish_unless_later(const StepReport& report) noexcept {
+  const bool is_later = publishes_behind_ && report.n_rows > 0 && !scheduler_.is_idle() && !faults_.has_broken();
+  if (!is_later) publish();
 }
 
 void StepLoop::publish() noexcept {

@@ -1,7 +1,8 @@
 #pragma once
 // The engine itself: one thread that takes requests in, and computes step after step. Each one is planned (Scheduler),
 // computed (ModelRunner), its tokens are chosen (Chooser), the plan is committed, and events are published (Publisher);
-// drafts are proposed before it (Speculator). Everything here belongs to that thread, except where a member says
+// drafts are proposed before it (Speculator). Where a device computes behind the thread's back, the events of a step
+// are published while the next one is computed. Everything here belongs to that thread, except where a member says
 // otherwise. Once as many requests as ever run at once have passed through, a step allocates nothing but what callers'
 // constraints and callbacks do.
 //
@@ -84,6 +85,7 @@ class StepLoop {
   void watch_rows(const sched::StepPlan& plan, int64_t began_ns);
   void watch_attention(const sched::StepPlan& plan);
   void watch_prompts(const sched::StepPlan& plan);
+  void publish_unless_later(const StepReport& report) noexcept;
   void publish() noexcept;
 
   // Where a step broke.
@@ -94,6 +96,7 @@ class StepLoop {
   // Constant after construction.
   const sched::SchedulerOptions scheduler_options_;
   const sched::StepBudget budget_;
+  const bool publishes_behind_;  // the launch of the next step
   LoadedModel& loaded_;
   Inbox& inbox_;
   AdapterRegistry& adapters_;
