@@ -17,7 +17,7 @@ void RowUses::find(const StepBatch& batch, std::span<const int32_t> rows) {
     for (size_t turn = 0; turn < uses.size(); ++turn) uses_.push_back({static_cast<int32_t>(turn), uses[turn], i});
   }
   const auto key = [](const Use& use) { return std::tuple(use.turn, use.use.adapter, use.use.scale); };
-  std::ranges::stable_sort(uses_, {}, key);
+  std::ranges::sort(uses_, {}, [&](const Use& use) { return std::tuple_cat(key(use), std::tuple(use.row)); });
   rows_.reserve(uses_.size());
   for (size_t i = 0; i < uses_.size();) {
     const size_t first = rows_.size();

@@ -7,6 +7,7 @@
 
 #include "backend/cuda/device.h"
 #include "backend/cuda/emulation/emulated_device.h"
+#include "steady/counting_new.h"
 
 namespace candor::testing {
 
@@ -16,9 +17,22 @@ using backend::cuda::Launch;
 using backend::cuda::LaunchList;
 
 struct Counts {
-  int n_allocated = 0, n_lists = 0, n_launches = 0, n_changed = 0, n_lone_launches = 0;
+  int n_allocated = 0, n_on_host = 0, n_lists = 0, n_launches = 0, n_changed = 0, n_lone_launches = 0;
   int n_copies_in = 0, n_copies_out = 0;
   size_t bytes_in = 0, bytes_out = 0;
+};
+
+// What is allocated on the host while it lives is not counted.
+class Uncounted {
+ public:
+  explicit Uncounted(Counts& counts) : counts_(counts), n_before_(n_allocations()) {}
+  Uncounted(const Uncounted&) = delete;
+  Uncounted& operator=(const Uncounted&) = delete;
+  ~Uncounted() { counts_.n_on_host -= static_cast<int>(n_allocations() - n_before_); }
+
+ private:
+  Counts& counts_;
+  int64_t n_before_ = 0;
 };
 
 // An emulated device that counts. n_changed: launches that are not what they were in the list of the same part before.
@@ -35,6 +49,7 @@ class CountingDevice final : public Device {
   void copy_in(void* dst, const void* src, size_t n_bytes) override {
     ++counts_.n_copies_in;
     counts_.bytes_in += n_bytes;
+    const Uncounted device_work(counts_);
     device_->copy_in(dst, src, n_bytes);
   }
   void copy_out(void* dst, const void* src, size_t n_bytes) override {
@@ -50,6 +65,7 @@ class CountingDevice final : public Device {
     device_->launch(kernel, launch, args, n_bytes);
   }
   void run_all(const LaunchList& launches) override {
+    const Uncounted device_work(counts_);
     ++counts_.n_lists;
     counts_.n_launches += static_cast<int>(launches.entries().size());
     const auto part = static_cast<size_t>(launches.part());

@@ -139,19 +139,13 @@ int64_t place_blocks(AttendBlocksArgs& args, const BlockPlan& plan) {
 enum class Kind : uint8_t { kFew, kMany, kAll };
 class SlicesOfKind {
  public:
-  SlicesOfKind(const AttendRowsArgs& a, std::span<const SeqSlice> seqs, Kind kind) : a_(a) {
-    const int32_t group_heads = a.n_heads / a.n_kv_heads;
-    for (const SeqSlice& seq : seqs) {
-      const bool is_few = seq.n_rows == 1 || seq.n_rows * group_heads <= kFewQueriesOfSlice;
-      const bool is_wanted = kind == Kind::kAll || is_few == (kind == Kind::kFew);
-      if (seq.n_rows > 0 && is_wanted) slices_.push_back(seq);
-    }
-  }
+  SlicesOfKind(const AttendRowsArgs& a, std::span<const SeqSlice> seqs, Kind kind) : a_(a), seqs_(seqs), kind_(kind) {}
 
   // fn(slice, tile) for each tile.
   template <class Fn>
   void for_tiles(const BlockPlan& plan, Fn&& fn) const {
-    for (const SeqSlice& seq : slices_) {
+    for (const SeqSlice& seq : seqs_) {
+      if (!is_wanted(seq)) continue;
       for (int32_t i = 0; i < seq.n_rows; i += plan.tile_rows) {
         fn(seq, RowTile{seq.first_row + i, std::min(plan.tile_rows, seq.n_rows - i)});
       }
@@ -165,8 +159,14 @@ class SlicesOfKind {
   }
 
  private:
+  bool is_wanted(const SeqSlice& seq) const {
+    const bool is_few = seq.n_rows == 1 || seq.n_rows * (a_.n_heads / a_.n_kv_heads) <= kFewQueriesOfSlice;
+    return kind_ == Kind::kAll || is_few == (kind_ == Kind::kFew);
+  }
+
   const AttendRowsArgs& a_;
-  std::vector<SeqSlice> slices_;
+  std::span<const SeqSlice> seqs_;
+  Kind kind_;
 };
 
 // Blocks of as many queries as there is room for; of fewer while that leaves no processor with two blocks. Where there
@@ -284,8 +284,11 @@ void store_pages(Launcher& launcher, const StorePagesArgs& args) {
   launcher.run(kernel::store_pages, launch, args);
 }
 
-AttendPlan plan_attention(const DeviceInfo& device, const AttendRowsArgs& args, std::span<const SeqSlice> seqs) {
-  AttendPlan plan;
+void plan_attention(const DeviceInfo& device, const AttendRowsArgs& args, std::span<const SeqSlice> seqs,
+                    AttendPlan& plan) {
+  plan.tiles.clear();
+  plan.partial_bytes = 0;
+  plan.rotated_bytes = 0;
   if (args.pages.rotated_dims > 0) {
     plan.rotated_bytes = static_cast<size_t>(args.n_rows) * static_cast<size_t>(args.n_heads) *
                          static_cast<size_t>(args.head_dim) * sizeof(float);
@@ -297,7 +300,6 @@ AttendPlan plan_attention(const DeviceInfo& device, const AttendRowsArgs& args, 
   const SlicesOfKind many(args, seqs, takes_few ? Kind::kMany : Kind::kAll);
   plan.many = plan_many(device, args, many);
   add_tiles(device, args, many, plan.many, plan);
-  return plan;
 }
 
 bool has_same_plan(const AttendRowsArgs& a, const AttendRowsArgs& b) {

@@ -35,8 +35,9 @@ struct AttendPlan {
   size_t partial_bytes = 0;
   size_t rotated_bytes = 0;  // of queries, where K and V are rotated
 };
-// args: pointers are not read. REQUIRES: seqs cover its rows.
-AttendPlan plan_attention(const DeviceInfo& device, const AttendRowsArgs& args, std::span<const SeqSlice> seqs);
+// args: pointers are not read. plan: another one, whose memory is taken over. REQUIRES: seqs cover its rows.
+void plan_attention(const DeviceInfo& device, const AttendRowsArgs& args, std::span<const SeqSlice> seqs,
+                    AttendPlan& plan);
 
 // Of one step: both layers have one plan.
 bool has_same_plan(const AttendRowsArgs& a, const AttendRowsArgs& b);

@@ -15,23 +15,22 @@ const float* CudaOps::slopes_of(const AttnSpec& spec) {
   const auto known = std::ranges::find_if(slope_tables_, [&](const SlopeTable& table) {
     return table.n_heads == n_all && table.max_bias == spec.max_alibi_bias;
   });
-  if (known != slope_tables_.end()) return known->memory + spec.first_head;
-  const std::vector<float> slopes = alibi_slopes(n_all, spec.max_alibi_bias);
-  const float* memory = tables_.put(std::span<const float>(slopes));
+  SlopeTable& table = known != slope_tables_.end() ? *known : slope_tables_.emplace_back();
+  if (table.slopes.empty()) table = {n_all, spec.max_alibi_bias, alibi_slopes(n_all, spec.max_alibi_bias)};
+  if (table.memory == nullptr) table.memory = tables_.put(std::span<const float>(table.slopes));
   keep(tables_.status());
-  if (memory == nullptr) return nullptr;
-  slope_tables_.push_back({n_all, spec.max_alibi_bias, memory});
-  return memory + spec.first_head;
+  return table.memory == nullptr ? nullptr : table.memory + spec.first_head;
 }
 
 // Valid until the next call.
 const TileTable& CudaOps::tiles_of(const AttendRowsArgs& shape) {
-  for (const TileTable& table : tile_tables_) {
+  for (const TileTable& table : std::span(tile_tables_).first(n_tile_tables_)) {
     if (has_same_plan(table.shape, shape)) return table;
   }
-  TileTable& table = tile_tables_.emplace_back();
+  if (n_tile_tables_ == tile_tables_.size()) tile_tables_.emplace_back();
+  TileTable& table = tile_tables_[n_tile_tables_++];
   table.shape = shape;
-  table.plan = plan_attention(device_.info(), shape, batch_.seqs);
+  plan_attention(device_.info(), shape, batch_.seqs, table.plan);
   table.memory = tables_.put(std::span<const RowTile>(table.plan.tiles));
   keep(tables_.status());
   return table;

@@ -90,8 +90,8 @@ void CudaOps::begin(const StepBatch& batch, CudaKv& kv) {
   rope_tables_.begin_step();
   rotations_.clear();
   tables_.begin();
-  tile_tables_.clear();
-  slope_tables_.clear();
+  n_tile_tables_ = 0;
+  for (SlopeTable& table : slope_tables_) table.memory = nullptr;
   std::vector<RowPlace>& places = host_.places;
   find_places(batch, places);
   row_places_ = lone_places_ = tables_.put(std::span<const RowPlace>(places));

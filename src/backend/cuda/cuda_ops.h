@@ -152,7 +152,8 @@ class CudaOps final : public Ops {
   const int32_t* block_table_ = nullptr;   // [S, max_blocks]
   std::vector<Rotations> rotations_;
   const int32_t* out_rows_ = nullptr;   // [n_out]
-  std::vector<TileTable> tile_tables_;
+  std::vector<TileTable> tile_tables_;  // of which the first n_tile_tables_ are this step's
+  size_t n_tile_tables_ = 0;
   std::vector<SlopeTable> slope_tables_;
   StatePlaces states_{};  // what each layer with a state has; of no layer
   Activation logits_{};

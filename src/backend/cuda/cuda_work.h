@@ -51,11 +51,12 @@ struct TileTable {
   const RowTile* memory = nullptr;
 };
 
-// What the ALiBi heads of a step add, on the device: [n_heads].
+// What ALiBi heads add: [n_heads].
 struct SlopeTable {
   int32_t n_heads = 0;
   float max_bias = 0.0f;
-  const float* memory = nullptr;
+  std::vector<float> slopes{};
+  const float* memory = nullptr;  // this step's, of the device
 };
 
 // Lists on the host, kept to spare allocations. Each operation has them for itself.

@@ -187,7 +187,8 @@ class AttendBench {
                         .is_latent = c_.latent_dim > 0};
     DeviceInfo info = device_.info();
     info.n_processors = n_processors;
-    const AttendPlan plan = plan_attention(info, args, seqs(c_.slices));
+    AttendPlan plan;
+    plan_attention(info, args, seqs(c_.slices), plan);
     attend_rows(device_, args, plan,
                 {upload(plan.tiles), upload(std::vector<std::byte>(plan.partial_bytes + 4)),
                  upload(std::vector<std::byte>(plan.rotated_bytes + 4))});
@@ -416,7 +417,8 @@ TEST(attend_plan, rows_of_few_queries_and_of_many_are_taken_apart) {
   const SeqSlice seqs[] = {{.first_row = 0, .n_rows = 1, .n_past = 5000},
                            {.first_row = 1, .n_rows = 200, .n_past = 0},
                            {.first_row = 201, .n_rows = 2, .n_past = 10}};
-  const AttendPlan plan = plan_attention(device, args, seqs);
+  AttendPlan plan;
+  plan_attention(device, args, seqs, plan);
   EXPECT_EQ(plan.few.n_tiles, 2);
   EXPECT_EQ(plan.few.n_queries, 8);
   EXPECT_EQ(plan.few.group_tiles, 1);  // so that two blocks share a processor
@@ -434,7 +436,8 @@ TEST(attend_plan, few_blocks_are_divided_among_the_processors) {
   const DeviceInfo device{.name = {}, .n_processors = 132, .max_shared_bytes = 227 << 10};
   const AttendRowsArgs args{.n_rows = 101, .n_heads = 32, .n_kv_heads = 8, .head_dim = 128, .value_dim = 128};
   const SeqSlice seqs[] = {{.first_row = 0, .n_rows = 1, .n_past = 5000}, {.first_row = 1, .n_rows = 100}};
-  const AttendPlan plan = plan_attention(device, args, seqs);
+  AttendPlan plan;
+  plan_attention(device, args, seqs, plan);
   EXPECT_EQ(plan.few.block_heads, 2);  // 8 heads x 3 splits x 2 parts
   EXPECT_EQ(plan.few.n_parts, 2);
   EXPECT_EQ(plan.few.group_tiles, 2);
@@ -453,7 +456,8 @@ TEST(attend_plan, every_shape_fits_a_block_of_little_memory) {
       AttendRowsArgs args{.n_rows = 101, .n_heads = 16, .n_kv_heads = 1, .head_dim = head_dim, .value_dim = value_dim};
       args.pages.format = static_cast<int32_t>(format);
       args.is_latent = value_dim < head_dim;
-      const AttendPlan plan = plan_attention(device, args, seqs);
+      AttendPlan plan;
+      plan_attention(device, args, seqs, plan);
       EXPECT_LE(plan.few.shared_bytes, device.max_shared_bytes) << head_dim;
       EXPECT_LE(plan.many.shared_bytes, device.max_shared_bytes) << head_dim;
     }
