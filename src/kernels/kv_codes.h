@@ -31,7 +31,12 @@ constexpr float rotation_norm(int32_t n) {
 
 // int8 by code; from 8 on the negative ones.
 inline constexpr int8_t kQ4Levels[16] = {6, 19, 32, 46, 61, 78, 98, 124, -6, -19, -32, -46, -61, -78, -98, -124};
-// A magnitude above this many of them has that level.
-inline constexpr float kQ4Borders[7] = {12.5f, 25.5f, 39.0f, 53.5f, 69.5f, 88.0f, 111.0f};
+// The code of a magnitude in units of the scale: the level that is nearest.
+constexpr int32_t q4_level_of(float ratio) {
+  constexpr float kBorders[7] = {12.5f, 25.5f, 39.0f, 53.5f, 69.5f, 88.0f, 111.0f};
+  int32_t level = 0;
+  for (const float border : kBorders) level += ratio > border ? 1 : 0;
+  return level;
+}
 
 }  // namespace candor::kernels

@@ -41,22 +41,22 @@ class SharedRoom {
 };
 
 // 4 bits become int8 in a stage.
-bool is_q8(const AttendRowsArgs& a) {
+bool has_codes(const AttendRowsArgs& a) {
   const auto format = static_cast<KvFormat>(a.pages.format);
   return format == KvFormat::kQ8 || format == KvFormat::kQ4;
 }
 
 // Words of a stage as it comes: int8 as codes.
 int32_t staged_words(const AttendRowsArgs& a) {
-  return is_q8(a) ? attention::kCodeStageWords : attention::stage_words(per_row(a));
+  return has_codes(a) ? attention::kCodeStageWords : attention::stage_words(per_row(a));
 }
 int32_t staged_value_words(const AttendRowsArgs& a) {
-  return is_q8(a) ? attention::kCodeStageWords : attention::value_stage_words(a.head_dim, per_row(a));
+  return has_codes(a) ? attention::kCodeStageWords : attention::value_stage_words(a.head_dim, per_row(a));
 }
 
 int64_t place_tiles(AttendBlocksArgs& args, int32_t n_queries) {
   const AttendRowsArgs& a = args.rows;
-  const int32_t expanded = is_q8(a) ? attention::stage_words(per_row(a)) : 0;  // behind the ring
+  const int32_t expanded = has_codes(a) ? attention::stage_words(per_row(a)) : 0;  // behind the ring
   SharedRoom room;
   args.keys_at = room.take(int64_t{attention::kRingStages} * staged_words(a) + expanded);
   args.n_queries = n_queries;

@@ -271,12 +271,17 @@ inline void write_queries(const AttendArgs& a, QueryChunk chunk, int32_t dp, flo
     const int32_t query = chunk.first + i;
     const QueryRecord record = record_of(total, dp, i);
     if (a.sinks != nullptr) add_sink(record, dp, a.sinks[query % a.n_group_heads]);
-    const float inverse = 1.0f / *record.sum;
+    float inverse = 1.0f / *record.sum;
+    if (a.pages.rotated_dims > 0) {
+      for (int32_t d = 0; d < a.value_dim(); d += 16) store(record.o + d, mul(load(record.o + d), splat(inverse)));
+      rotate(record.o, a.value_dim(), a.pages.rotated_dims);
+      inverse = 1.0f;
+    }
     float* dst =
         a.dst + query / a.n_group_heads * a.dst_stride + static_cast<int64_t>(query % a.n_group_heads) * a.value_dim();
-    for (int32_t d = 0; d < a.value_dim(); d += 16) store(record.o + d, mul(load(record.o + d), splat(inverse)));
-    if (a.pages.rotated_dims > 0) rotate(record.o, a.value_dim(), a.pages.rotated_dims);
-    for (int32_t d = 0; d < a.value_dim(); d += 16) store_part(dst + d, a.value_dim() - d, load(record.o + d));
+    for (int32_t d = 0; d < a.value_dim(); d += 16) {
+      store_part(dst + d, a.value_dim() - d, mul(load(record.o + d), splat(inverse)));
+    }
   }
 }
 

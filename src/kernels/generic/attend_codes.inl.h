@@ -26,9 +26,7 @@ inline void rotate(float* x, int32_t n, int32_t rotated_dims) {
 // The code of the nearest level.
 inline uint8_t q4_code_of(float x, float scale) {
   if (!(scale > 0.0f) || scale > 65504.0f) return 0;
-  const float ratio = (x < 0.0f ? -x : x) / scale;
-  int32_t level = 0;
-  for (const float border : kQ4Borders) level += ratio > border ? 1 : 0;
+  const int32_t level = q4_level_of((x < 0.0f ? -x : x) / scale);
   return static_cast<uint8_t>(x < 0.0f ? level + 8 : level);
 }
 
@@ -69,7 +67,7 @@ inline void store_q4(const float* src, int32_t head_dim, int32_t rotated_dims, i
   }
 }
 
-// 64 pairs of codes: those of the 16 dims that are in low nibbles, and of the next 16, n_high bytes after them.
+// 64 pairs of codes: of the 16 dims that are in low nibbles, and of the next 16, where there are as many.
 inline void unpack_pairs(const uint8_t* pairs, uint8_t* low, uint8_t* high, bool has_high) {
   const U8 both = load_u(pairs);
   store_u(low, lookup(reinterpret_cast<const uint8_t*>(kQ4Levels), mask_u<0x0f>(both)));

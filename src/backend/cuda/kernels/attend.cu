@@ -54,10 +54,7 @@ CANDOR_DEVICE int8_t code_of(float x, float scale) {
 // The code of the nearest of 16 levels.
 CANDOR_DEVICE uint32_t q4_code_of(float x, float scale) {
   if (!(scale > 0.0f) || scale > 65504.0f) return 0;
-  const float ratio = div_rn(x < 0.0f ? -x : x, scale);
-  uint32_t level = 0;
-  CANDOR_UNROLL
-  for (const float border : {12.5f, 25.5f, 39.0f, 53.5f, 69.5f, 88.0f, 111.0f}) level += ratio > border ? 1 : 0;
+  const auto level = static_cast<uint32_t>(kernels::q4_level_of(div_rn(x < 0.0f ? -x : x, scale)));
   return x < 0.0f ? level + 8 : level;
 }
 
@@ -77,7 +74,7 @@ CANDOR_DEVICE void store_codes(std::byte* page, const PagePlace& place, float x,
   if (lane() < 16) codes[pairs.of(slot, group * 16 + d % 16)] = static_cast<std::byte>(code | high << 4);
 }
 
-// Stores a row's numbers in its slot, or zeros in another one: x is nullptr. By all threads; lanes have 32 dims.
+// Stores a row's numbers in its slot. By all threads; lanes have 32 dims.
 template <class Numbers>
 CANDOR_DEVICE void store_slot(std::byte* page, const PagePlace& place, const Numbers& numbers, int32_t slot) {
   for (int32_t group = warp(); group * 32 < place.dp; group += n_warps()) {
@@ -97,9 +94,7 @@ CANDOR_DEVICE void store_slot(std::byte* page, const PagePlace& place, const Num
     }
   }
 }
-struct Zeros {
-  CANDOR_DEVICE float of(int32_t) const { return 0.0f; }
-};
+// Zeros behind its head; all of them where that is 0 wide.
 struct Row {
   const float* src;
   int32_t head_dim;
@@ -111,7 +106,7 @@ struct RotatedRow {
   CANDOR_DEVICE float of(int32_t d) const { return d < head_dim ? static_cast<float>(numbers[d]) : 0.0f; }
 };
 
-// Dim d of 16 numbers from `first` on times the Hadamard matrix.
+// Dim d, of its 16 numbers times the Hadamard matrix.
 CANDOR_DEVICE float rotate_16(Shared<float> x, int32_t d) {
   float y = 0.0f;
   CANDOR_UNROLL
@@ -172,7 +167,7 @@ CANDOR_DEVICE void store_row(const StorePagesArgs& a, int32_t row, int32_t head,
     store_slot(page, place, Row{src, a.head_dim}, slot);
   }
   if (slot > 0) return;
-  for (int32_t i = stored_slots(a, row); i < kPageTokens; ++i) store_slot(page, place, Zeros{}, i);
+  for (int32_t i = stored_slots(a, row); i < kPageTokens; ++i) store_slot(page, place, Row{nullptr, 0}, i);
 }
 
 }  // namespace attention

@@ -9,21 +9,14 @@
 #include "backend/cuda/kernels/attend_sizes.h"
 #include "backend/cuda/kernels/attend_stages.h"
 #include "backend/cuda/kernels/language.h"
+#include "backend/cuda/kernels/unit_planes.h"
+#include "kernels/kv_codes.h"
 
 namespace candor::backend::cuda::attention {
 
 // Bytes of an int8 page before its codes.
 CANDOR_DEVICE int64_t codes_at(int32_t head_dim) {
   return int64_t{up_to(head_dim, kernels::kKvScaleDims)} * kPageTokens * 2;
-}
-
-// The levels of four codes of 4 bits (kernels/kv_codes.h), which are the low bits of bytes.
-CANDOR_DEVICE uint32_t levels_of(uint32_t codes) {
-  const uint32_t low = codes & 0x07070707u;
-  const uint32_t pairs = low | low >> 4;
-  const uint32_t magnitudes = permute_bytes(0x2e201306u, 0x7c624e3du, (pairs & 0xffu) | (pairs >> 8 & 0xff00u));
-  const uint32_t is_negative = codes >> 3 & 0x01010101u;
-  return (magnitudes ^ is_negative * 0xffu) + is_negative;
 }
 
 // 16 codes of a row of an int8 page: from the row itself, or from one of pairs.
@@ -38,7 +31,8 @@ struct CodeRow {
     if (!has_pairs) return copy_quarter(to, word, from);
     const uint32_t shift = is_high ? 4 : 0;
     const Uint4 pairs = load16(from);
-    const auto levels = [&](uint32_t w) { return levels_of(w >> shift & 0x0f0f0f0fu); };
+    const ByteTable table = byte_table_of(kernels::kQ4Levels);
+    const auto levels = [&](uint32_t w) { return look_up_bytes(table, w >> shift & 0x0f0f0f0fu); };
     store16(to.words, to.at + static_cast<uint32_t>(word),
             Uint4{levels(pairs.x), levels(pairs.y), levels(pairs.z), levels(pairs.w)});
   }
