@@ -187,10 +187,7 @@ CANDOR_KERNEL(rank_logits, ChooseArgs) {
   const GatheredLogit* gathered = args.gathered + static_cast<int64_t>(block_x()) * kMostGathered;
   const auto logits = shared<float>(0);
   const auto tokens = shared<int32_t>(kTokensAt);
-  for (auto i = static_cast<int32_t>(thread()); i < n; i += static_cast<int32_t>(n_threads())) {
-    logits[static_cast<size_t>(i)] = gathered[i].logit;
-    tokens[static_cast<size_t>(i)] = gathered[i].token;
-  }
+  share_gathered(gathered, n, logits, tokens);
   sync_block();
   GatheredLogit* best = args.best + query.best_at;
   for (auto i = static_cast<int32_t>(thread()); i < n; i += static_cast<int32_t>(n_threads())) {

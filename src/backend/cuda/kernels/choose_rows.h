@@ -101,6 +101,15 @@ CANDOR_DEVICE uint64_t sum64_of_block(uint64_t x, size_t begin) {
   return x;
 }
 
+// By all threads: n candidates in shared memory, for rank_of(). No barrier.
+CANDOR_DEVICE void share_gathered(const GatheredLogit* gathered, int32_t n, Shared<float> logits,
+                                  Shared<int32_t> tokens) {
+  for (auto i = static_cast<int32_t>(thread()); i < n; i += static_cast<int32_t>(n_threads())) {
+    logits[static_cast<size_t>(i)] = gathered[i].logit;
+    tokens[static_cast<size_t>(i)] = gathered[i].token;
+  }
+}
+
 // Of one among n, all in shared memory.
 CANDOR_DEVICE int32_t rank_of(const GatheredLogit& own, Shared<float> logits, Shared<int32_t> tokens, int32_t n) {
   int32_t rank = 0;

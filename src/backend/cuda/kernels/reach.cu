@@ -86,10 +86,7 @@ CANDOR_KERNEL(reach_weight, ReachArgs) {
   const auto logits = shared<float>(0);
   const auto tokens = shared<int32_t>(kTokensAt);
   const auto places = shared<int32_t>(kPlacesAt);  // by rank
-  for (auto i = static_cast<int32_t>(thread()); i < n; i += static_cast<int32_t>(n_threads())) {
-    logits[static_cast<size_t>(i)] = args.gathered[i].logit;
-    tokens[static_cast<size_t>(i)] = args.gathered[i].token;
-  }
+  share_gathered(args.gathered, n, logits, tokens);
   sync_block();
   for (auto i = static_cast<int32_t>(thread()); i < n; i += static_cast<int32_t>(n_threads())) {
     places[static_cast<size_t>(rank_of(args.gathered[i], logits, tokens, n))] = i;
