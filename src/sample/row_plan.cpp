@@ -1,6 +1,7 @@
 #include "sample/row_plan.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "sample/bans.h"
@@ -12,6 +13,12 @@ namespace {
 // Most draws, and most cuts, end within so many.
 constexpr int32_t kUsualBest = 256;
 
+// Of the stages that are left the first that a choice has.
+std::optional<Stage> next_stage(const ChainParams& chain, std::span<const Stage> rest) {
+  const auto next = std::ranges::find_if(rest, [&](Stage stage) { return takes_part(chain, stage); });
+  return next == rest.end() ? std::nullopt : std::optional(*next);
+}
+
 // What the rest of the chain will look at of the order.
 struct Wanted {
   int32_t n_best = 1;
@@ -21,8 +28,7 @@ struct Wanted {
 // rest: of the stages.
 Wanted wanted_by(const ChainParams& chain, std::span<const Stage> rest, int32_t n_vocab) {
   if (chain.is_greedy()) return {};
-  const auto next = std::ranges::find_if(rest, [&](Stage stage) { return takes_part(chain, stage); });
-  if (next != rest.end() && *next == Stage::kTopK && chain.top_k <= backend::kMostBest) return {chain.top_k, false};
+  if (next_stage(chain, rest) == Stage::kTopK && chain.top_k <= backend::kMostBest) return {chain.top_k, false};
   return {n_vocab <= backend::kMostBest ? n_vocab : kUsualBest, true};
 }
 
@@ -49,9 +55,8 @@ size_t plan_stages(const PickRequest& request, EditList& edits, ChainScratch& sc
 
 // Whether the next stage looks at all candidates.
 bool needs_all(const ChainParams& chain, std::span<const Stage> rest) {
-  const auto next = std::ranges::find_if(rest, [&](Stage stage) { return takes_part(chain, stage); });
-  if (next == rest.end()) return false;
-  return *next == Stage::kTypical || *next == Stage::kTemperature || *next == Stage::kPenalties || *next == Stage::kDry;
+  const auto next = next_stage(chain, rest);
+  return next == Stage::kTypical || next == Stage::kTemperature || next == Stage::kPenalties || next == Stage::kDry;
 }
 
 void add_model(const PickRequest& request, RowPlan& plan) {

@@ -25,7 +25,6 @@ struct ChoiceCase {
   sample::LogprobsOf logprobs_of = sample::LogprobsOf::kModel;
 };
 
-// tokens: that biases, bans and histories are made of; below n_vocab.
 inline std::vector<ChoiceCase> choice_cases(int32_t n_vocab) {
   using sample::ChainParams;
   using sample::Stage;
@@ -57,7 +56,6 @@ inline std::vector<ChoiceCase> choice_cases(int32_t n_vocab) {
   add("penalties", penalties);
   penalties.stages = {Stage::kTemperature, Stage::kTopK, Stage::kPenalties};
   add("penalties last", penalties);
-  penalties.stages = {Stage::kPenalties};
   penalties.temperature = 0.0;
   penalties.dry = {.multiplier = 0.8, .base = 1.5, .allowed_length = 2};
   penalties.stages = {Stage::kDry, Stage::kPenalties};
