@@ -66,23 +66,9 @@ void with_small_pool(EngineOptions& options) {
   options.kv_blocks = 6;
 }
 
-std::vector<Condition> conditions() {
+// Those with a head that drafts.
+std::vector<Condition> head_conditions() {
   return {
-      {"alone again", [](EngineOptions&) {}},
-      {"2 at once", [](EngineOptions& o) { o.max_running = 2; }, 2},
-      {"7 at once", [](EngineOptions& o) { o.max_running = 7; }, 7},
-      {"16 at once", [](EngineOptions&) {}, 16},
-      {"16 at once, shuffled", [](EngineOptions&) {}, 16, true},
-      {"chunks of 16", [](EngineOptions& o) { o.max_rows = 16; }},
-      {"chunks of 64", [](EngineOptions& o) { o.max_rows = 64; }},
-      {"chunks of 512", [](EngineOptions& o) { o.max_rows = 512; }},
-      {"16 at once in chunks of 16", [](EngineOptions& o) { o.max_rows = 32, o.prefill_rows = 16; }, 16},
-      {"2 threads", [](EngineOptions& o) { o.n_threads = 2; }},
-      {"2 threads, 16 at once", [](EngineOptions& o) { o.n_threads = 2; }, 16},
-      {"drafts", [](EngineOptions& o) { draft(o); }},
-      {"drafts, 16 at once", [](EngineOptions& o) { draft(o); }, 16},
-      {"drafts of a draft model", [](EngineOptions& o) { draft(o, Speculation::kDraft); }},
-      {"drafts of a draft model, 16 at once", [](EngineOptions& o) { draft(o, Speculation::kDraft); }, 16},
       {"drafts of a head",
        [](EngineOptions& o) { draft(o, Speculation::kDraft); },
        1,
@@ -132,6 +118,26 @@ std::vector<Condition> conditions() {
        Which::kGrowing,
        {},
        testing::write_eagle},
+  };
+}
+
+std::vector<Condition> conditions() {
+  std::vector<Condition> all = {
+      {"alone again", [](EngineOptions&) {}},
+      {"2 at once", [](EngineOptions& o) { o.max_running = 2; }, 2},
+      {"7 at once", [](EngineOptions& o) { o.max_running = 7; }, 7},
+      {"16 at once", [](EngineOptions&) {}, 16},
+      {"16 at once, shuffled", [](EngineOptions&) {}, 16, true},
+      {"chunks of 16", [](EngineOptions& o) { o.max_rows = 16; }},
+      {"chunks of 64", [](EngineOptions& o) { o.max_rows = 64; }},
+      {"chunks of 512", [](EngineOptions& o) { o.max_rows = 512; }},
+      {"16 at once in chunks of 16", [](EngineOptions& o) { o.max_rows = 32, o.prefill_rows = 16; }, 16},
+      {"2 threads", [](EngineOptions& o) { o.n_threads = 2; }},
+      {"2 threads, 16 at once", [](EngineOptions& o) { o.n_threads = 2; }, 16},
+      {"drafts", [](EngineOptions& o) { draft(o); }},
+      {"drafts, 16 at once", [](EngineOptions& o) { draft(o); }, 16},
+      {"drafts of a draft model", [](EngineOptions& o) { draft(o, Speculation::kDraft); }},
+      {"drafts of a draft model, 16 at once", [](EngineOptions& o) { draft(o, Speculation::kDraft); }, 16},
       {"prefix cache, 2 at once", [](EngineOptions& o) { o.prefix_cache = true; }, 2},
       {"prefix cache, 16 at once", [](EngineOptions& o) { o.prefix_cache = true; }, 16},
       {"chunks as the costs allow",
@@ -155,6 +161,8 @@ std::vector<Condition> conditions() {
        },
        16, false, Which::kGrowing},
   };
+  for (Condition& condition : head_conditions()) all.push_back(std::move(condition));
+  return all;
 }
 
 // The instruction sets beside the default one. Plain C++ computes a hundred times as long.
