@@ -86,7 +86,8 @@ std::string to_text(const MemoryPlan& plan) {
           ? "unknown"
           : format_bytes(plan.available_bytes) +
                 (plan.limit_bytes != 0 ? fmt::format(" (cgroup limit {})", format_bytes(plan.limit_bytes)) : "");
-  constexpr std::string_view kTooLarge = "it does not fit: a smaller model, a shorter -c, or --kv-type q8_0 or q4 needs less";
+  constexpr std::string_view kTooLarge =
+      "it does not fit: a smaller model, a shorter -c, or --kv-type q8_0 or q4 needs less";
   const std::string verdict = plan.available_bytes == 0 ? "how much is available is not known here"
                               : plan.fits()             ? style.green("it fits")
                                                         : style.yellow(kTooLarge);

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "formats/quote.h"
-#include "model/families/missing.h"
 #include "model/eagle.h"
+#include "model/families/missing.h"
 #include "model/hub/hub_config.h"
 #include "model/hub/hub_eagle.h"
 
@@ -85,7 +85,8 @@ Result<FamilyForm> choose_form(const json& config, std::string_view name) {
       }
       for (const HubOuter& outer : form.outer) {
         const std::string_view text = outer.text_type.empty() ? form.model_type : outer.text_type;
-        if (outer.model_type == type && (text == text_type || (is_flat && outer.may_be_flat))) chosen = {&family, &form, &outer};
+        if (outer.model_type == type && (text == text_type || (is_flat && outer.may_be_flat)))
+          chosen = {&family, &form, &outer};
       }
     }
   }
