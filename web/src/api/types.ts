@@ -23,6 +23,7 @@ export interface ModelFacts {
   family: string;
   format: string;
   backend: string;
+  device_note: string; // why the model is not on the device, or not all of it; empty: nothing to say
   n_parameters: number;
   n_layers: number;
   dim: number;
