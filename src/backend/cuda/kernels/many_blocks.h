@@ -13,10 +13,11 @@ struct ManyBlockSums {
   static constexpr int64_t kFirstUnitAt = 0;
   static CANDOR_DEVICE int32_t depth_of(int32_t n_in) { return n_in; }
   static CANDOR_DEVICE int32_t unit_bytes(int32_t n_k) { return Layout::kUnitBytes / (kUnit / 32) * (n_k / 32); }
-  static CANDOR_DEVICE int64_t scales_at(int32_t u) { return int64_t{Layout::kScaleBytes} * u; }
+  static CANDOR_DEVICE int32_t scales_at(int32_t u) { return Layout::kScaleBytes * u; }
 
   float sums[kManyTiles][4] = {};
 
+  template <bool has_all_tiles>
   CANDOR_DEVICE void add(const ManyStage& stage) {
     const uint8_t* bytes = stage.unit_bytes<Layout>();
     for (int32_t b = 0; b < stage.n_k / 32; ++b) {
@@ -28,7 +29,7 @@ struct ManyBlockSums {
       codes.weights(0, a);
       CANDOR_UNROLL
       for (int32_t tile = 0; tile < kManyTiles; ++tile) {
-        if (tile < stage.n_tiles) add_block_of_tile(stage, scales, b, a, tile);
+        if (has_all_tiles || tile < stage.n_tiles) add_block_of_tile(stage, scales, b, a, tile);
       }
     }
   }

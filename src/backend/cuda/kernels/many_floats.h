@@ -120,25 +120,17 @@ struct FloatTile {
   }
 };
 
-// Begins to copy a slice of the rows and of n_panels panels. place: of the block's first panel.
+// Begins to copy a slice of the rows and of this warp's panel. place: of the rows and the panel.
 template <class Weights>
-CANDOR_DEVICE void begin_slice(const ProductPlace& place, int32_t n_panels, int32_t slice, int32_t n_k) {
+CANDOR_DEVICE void begin_slice(const ProductPlace& place, int32_t slice, int32_t n_k) {
   using Tile = FloatTile<Weights>;
   const int32_t begin = slice % kFloatStages * Tile::kStageBytes;
-  const int32_t of_row = (4 * n_k + 15) / 16;
-  copy_pieces_async(
-      of_row * place.n_rows, [=](int32_t i) { return begin + kFloatRowStride * (i / of_row) + 16 * (i % of_row); },
-      [&](int32_t i) {
-        return place.x + int64_t{i / of_row} * place.args.row_bytes + int64_t{4} * kSliceDepth * slice +
-               16 * (i % of_row);
-      });
-  const int32_t of_panel = Weights::n_pieces(n_k);
-  copy_pieces_async(
-      of_panel * n_panels,
-      [=](int32_t i) { return begin + Tile::kPanelsAt + Tile::kPanelStride * (i / of_panel) + 16 * (i % of_panel); },
-      [&](int32_t i) {
-        return place.panel + int64_t{i / of_panel} * place.args.panel_bytes + Weights::piece_at(slice, i % of_panel);
-      });
+  copy_rows_async<4 * kSliceDepth / 16>(place.x + 4 * kSliceDepth * slice, place, 4 * n_k, begin, kFloatRowStride);
+  if (place.n_columns <= 0) return;
+  const int32_t to = begin + Tile::kPanelsAt + Tile::kPanelStride * static_cast<int32_t>(warp());
+  for (int32_t i = static_cast<int32_t>(lane()); i < Weights::n_pieces(n_k); i += 32) {
+    copy_async16(shared<uint8_t>(0), static_cast<size_t>(to + 16 * i), place.panel + Weights::piece_at(slice, i));
+  }
 }
 
 template <class Weights>
@@ -146,17 +138,16 @@ CANDOR_DEVICE void multiply_many_floats(const ProductArgs& args) {
   using Tile = FloatTile<Weights>;
   const int32_t first_panel = kManyWarps * static_cast<int32_t>(block_y());
   const int32_t first_row = Tile::kBlockRows * static_cast<int32_t>(block_x());
-  const ProductPlace first = find_place(args, first_panel, first_row, Tile::kBlockRows);
-  if (first.n_rows <= 0) return;
+  const ProductPlace of_warp =
+      find_place(args, first_panel + static_cast<int32_t>(warp()), first_row, Tile::kBlockRows);
+  if (of_warp.n_rows <= 0) return;
   const ProductPlace place = find_place(args, first_panel + Tile::panel_of_thread(), first_row, Tile::kBlockRows);
-  const int32_t n_left = (args.n_out + kPanelRows - 1) / kPanelRows - first_panel;
-  const int32_t n_panels = n_left < kManyWarps ? n_left : kManyWarps;
   const int32_t n_slices = (args.n_in + kSliceDepth - 1) / kSliceDepth;
   const auto depth = [&](int32_t slice) {
     return args.n_in - kSliceDepth * slice < kSliceDepth ? args.n_in - kSliceDepth * slice : kSliceDepth;
   };
   const auto begin = [&](int32_t slice) {
-    if (slice < n_slices) begin_slice<Weights>(first, n_panels, slice, depth(slice));
+    if (slice < n_slices) begin_slice<Weights>(of_warp, slice, depth(slice));
     commit_async();
   };
   Tile tile(place);

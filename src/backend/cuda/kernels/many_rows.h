@@ -4,7 +4,8 @@
 // of the panels are copied to shared memory while the 256 before them are multiplied.
 //
 // A Sums says what a format makes of it: Layout (product_launch.h), kFirstUnitAt, the bytes of a panel before its
-// units, unit_bytes(n_k), scales_at(u) of a row's scales; add(stage), which adds 256 k; result(tile, i, place).
+// units, unit_bytes(n_k), scales_at(u) of a row's scales; add<has_all_tiles>(stage), which adds 256 k; result(tile, i,
+// place).
 
 #include "backend/cuda/kernels/product_launch.h"
 #include "backend/cuda/kernels/product_place.h"
@@ -46,77 +47,77 @@ struct ManyStage {
   }
 };
 
-// Copies n pieces of 16 bytes, some by each thread: piece i to begin + to(i) from from(i).
-template <class To, class From>
-CANDOR_DEVICE void copy_pieces_async(int32_t n, const To& to, const From& from) {
-  for (int32_t i = static_cast<int32_t>(thread()); i < n; i += static_cast<int32_t>(kManyThreads)) {
-    copy_async16(shared<uint8_t>(0), static_cast<size_t>(to(i)), from(i));
+// Begins to copy parts of n_rows rows, n_bytes each (of at most 16 n_pieces, a power of two): from `from`, row_bytes
+// apart, to shared memory, `stride` apart.
+template <int32_t n_pieces>
+CANDOR_DEVICE void copy_rows_async(const uint8_t* from, const ProductPlace& place, int32_t n_bytes, int32_t to,
+                                   int32_t stride) {
+  constexpr int32_t kStep = static_cast<int32_t>(kManyThreads) / n_pieces;  // rows
+  const int32_t first = static_cast<int32_t>(thread()) / n_pieces;
+  const int32_t at = static_cast<int32_t>(thread()) % n_pieces * 16;
+  if (at >= n_bytes) return;
+  from += int64_t{first} * place.args.row_bytes + at;
+  to += first * stride + at;
+  for (int32_t row = first; row < place.n_rows; row += kStep) {
+    copy_async16(shared<uint8_t>(0), static_cast<size_t>(to), from);
+    from += int64_t{kStep} * place.args.row_bytes;
+    to += kStep * stride;
   }
 }
 
-// Where a block copies from.
+// The same of n_bytes that lie together, by one warp.
+CANDOR_DEVICE void copy_bytes_async(const uint8_t* from, int32_t n_bytes, int32_t to) {
+  for (int32_t at = 16 * static_cast<int32_t>(lane()); at < n_bytes; at += 16 * 32) {
+    copy_async16(shared<uint8_t>(0), static_cast<size_t>(to + at), from + at);
+  }
+}
+
+// k of unit u.
 template <class Sums>
-struct ManySource {
+CANDOR_DEVICE int32_t depth_of_unit(const ProductArgs& args, int32_t u) {
+  const int32_t n_left = Sums::depth_of(args.n_in) - kernels::kUnit * u;
+  return n_left < kernels::kUnit ? n_left : kernels::kUnit;
+}
+
+// Begins to copy unit u of the rows and of this warp's panel. place: of the rows and the panel.
+template <class Sums>
+CANDOR_DEVICE void begin_unit(const ProductPlace& place, int32_t u) {
   using Layout = typename Sums::Layout;
-
-  const ProductArgs& args;
-  const uint8_t* x;       // the first row
-  const uint8_t* panels;  // the first panel
-  int32_t n_rows;
-  int32_t n_panels;
-
-  CANDOR_DEVICE int32_t depth(int32_t u) const {
-    const int32_t n_left = Sums::depth_of(args.n_in) - kernels::kUnit * u;
-    return n_left < kernels::kUnit ? n_left : kernels::kUnit;
+  const int32_t to = u % kManyStages * Layout::kBytes;
+  const int32_t n_k = depth_of_unit<Sums>(place.args, u);
+  copy_rows_async<kernels::kUnit / 16>(place.x + kernels::kUnit * u, place, n_k, to, kCodesStride);
+  if constexpr (Layout::kSumBytes > 0) {
+    copy_rows_async<Layout::kSumBytes / 16>(place.x + place.args.sums_at + Layout::kSumBytes * u, place,
+                                            Layout::kSumBytes, to + Layout::kSumsAt, Layout::kSumBytes);
   }
-
-  // Parts of rows, each `bytes` long, `stride` apart in shared memory from `to` on.
-  CANDOR_DEVICE void copy_rows(int32_t to, int32_t stride, int32_t bytes, int64_t from) const {
-    const int32_t of_row = bytes / 16;
-    copy_pieces_async(
-        of_row * n_rows, [=](int32_t i) { return to + stride * (i / of_row) + 16 * (i % of_row); },
-        [&](int32_t i) { return x + int64_t{i / of_row} * args.row_bytes + from + 16 * (i % of_row); });
+  if constexpr (Layout::kScaleBytes > 0) {
+    copy_rows_async<Layout::kScaleBytes / 16>(place.x + place.args.scales_at + Sums::scales_at(u), place,
+                                              Layout::kScaleBytes, to + Layout::kScalesAt, Layout::kScaleStride);
   }
-  // Begins to copy unit u.
-  CANDOR_DEVICE void begin(int32_t u) const {
-    const int32_t to = u % kManyStages * Layout::kBytes;
-    const int32_t n_k = depth(u);
-    copy_rows(to, kCodesStride, n_k, int64_t{kernels::kUnit} * u);
-    if constexpr (Layout::kSumBytes > 0) {
-      copy_rows(to + Layout::kSumsAt, Layout::kSumBytes, Layout::kSumBytes,
-                args.sums_at + int64_t{Layout::kSumBytes} * u);
-    }
-    if constexpr (Layout::kScaleBytes > 0) {
-      copy_rows(to + Layout::kScalesAt, Layout::kScaleStride, Layout::kScaleBytes, args.scales_at + Sums::scales_at(u));
-    }
-    const int32_t of_panel = Sums::unit_bytes(n_k) / 16;
-    const int64_t first = Sums::kFirstUnitAt + int64_t{Layout::kUnitBytes} * u;
-    copy_pieces_async(
-        of_panel * n_panels,
-        [=](int32_t i) { return to + Layout::kUnitsAt + Layout::kUnitBytes * (i / of_panel) + 16 * (i % of_panel); },
-        [&](int32_t i) { return panels + int64_t{i / of_panel} * args.panel_bytes + first + 16 * (i % of_panel); });
-    commit_async();
+  if (place.n_columns > 0) {
+    copy_bytes_async(place.panel + Sums::kFirstUnitAt + int64_t{Layout::kUnitBytes} * u, Sums::unit_bytes(n_k),
+                     to + Layout::kUnitsAt + Layout::kUnitBytes * static_cast<int32_t>(warp()));
   }
-};
+  commit_async();
+}
 
 template <class Sums>
 CANDOR_DEVICE void multiply_many(const ProductArgs& args) {
-  const int32_t first_panel = kManyWarps * static_cast<int32_t>(block_y());
-  const int32_t panel = first_panel + static_cast<int32_t>(warp());
-  const int32_t n_left = (args.n_out + kPanelRows - 1) / kPanelRows - first_panel;
+  const int32_t panel = kManyWarps * static_cast<int32_t>(block_y()) + static_cast<int32_t>(warp());
   const ProductPlace place = find_place(args, panel, kManyRows * static_cast<int32_t>(block_x()), kManyRows);
   if (place.n_rows <= 0) return;
-  const ManySource<Sums> source{args, place.x, place.panel - int64_t{warp()} * args.panel_bytes, place.n_rows,
-                                n_left < kManyWarps ? n_left : kManyWarps};
   const int32_t n_units = (Sums::depth_of(args.n_in) + kernels::kUnit - 1) / kernels::kUnit;
   const int32_t n_tiles = (place.n_rows + kTileRows - 1) / kTileRows;
   Sums sums;
-  source.begin(0);
+  begin_unit<Sums>(place, 0);
   for (int32_t u = 0; u < n_units; ++u) {
     wait_async<0>();
     sync_block();
-    if (u + 1 < n_units) source.begin(u + 1);
-    if (place.n_columns > 0) sums.add({u % kManyStages * Sums::Layout::kBytes, u, source.depth(u), n_tiles});
+    if (u + 1 < n_units) begin_unit<Sums>(place, u + 1);
+    if (place.n_columns <= 0) continue;
+    const ManyStage stage{u % kManyStages * Sums::Layout::kBytes, u, depth_of_unit<Sums>(args, u), n_tiles};
+    if (n_tiles == kManyTiles) sums.template add<true>(stage);
+    if (n_tiles < kManyTiles) sums.template add<false>(stage);
   }
   CANDOR_UNROLL
   for (int32_t tile = 0; tile < kManyTiles; ++tile) {

@@ -12,10 +12,11 @@ struct ManyUnitSums {
   static constexpr int64_t kFirstUnitAt = 0;
   static CANDOR_DEVICE int32_t depth_of(int32_t n_in) { return n_in; }
   static CANDOR_DEVICE int32_t unit_bytes(int32_t) { return Layout::kUnitBytes; }
-  static CANDOR_DEVICE int64_t scales_at(int32_t u) { return int64_t{Layout::kScaleBytes} * (u / 4); }
+  static CANDOR_DEVICE int32_t scales_at(int32_t u) { return Layout::kScaleBytes * (u / 4); }
 
   float sums[kManyTiles][4] = {};
 
+  template <bool has_all_tiles>
   CANDOR_DEVICE void add(const ManyStage& stage) {
     Unit unit;
     unit.load(stage.unit_bytes<Layout>());
@@ -26,7 +27,7 @@ struct ManyUnitSums {
       unit.weights(b, a);
       CANDOR_UNROLL
       for (int32_t tile = 0; tile < kManyTiles; ++tile) {
-        if (tile >= stage.n_tiles) break;
+        if (!has_all_tiles && tile >= stage.n_tiles) break;
         uint32_t x[2];
         stage.codes(tile, b, x);
         add_block(unit, b, a, x, products[tile]);
@@ -34,7 +35,7 @@ struct ManyUnitSums {
     }
     CANDOR_UNROLL
     for (int32_t tile = 0; tile < kManyTiles; ++tile) {
-      if (tile < stage.n_tiles) add_terms(stage, unit, tile, products[tile]);
+      if (has_all_tiles || tile < stage.n_tiles) add_terms(stage, unit, tile, products[tile]);
     }
   }
   CANDOR_DEVICE float result(int32_t tile, int32_t i, const ProductPlace&) const { return sums[tile][i]; }

@@ -15,6 +15,7 @@ struct ManyScaledSums {
 
   int32_t sums[kManyTiles][4] = {};
 
+  template <bool has_all_tiles>
   CANDOR_DEVICE void add(const ManyStage& stage) {
     const uint8_t* bytes = stage.unit_bytes<Layout>();
     for (int32_t b = 0; b < stage.n_k / 32; ++b) {
@@ -25,7 +26,7 @@ struct ManyScaledSums {
       for (int i = 0; i < 4; ++i) a[i] = codes.fields(0, i / 2, i % 2) ^ 0x80808080u;
       CANDOR_UNROLL
       for (int32_t tile = 0; tile < kManyTiles; ++tile) {
-        if (tile >= stage.n_tiles) break;
+        if (!has_all_tiles && tile >= stage.n_tiles) break;
         uint32_t x[2];
         stage.codes(tile, b, x);
         mma_s8(sums[tile], a, x);
