@@ -162,6 +162,26 @@ TEST(command, drafts_change_no_answer) {
   EXPECT_EQ(nlohmann::json::parse(plain.out).at("tokens"), nlohmann::json::parse(drafted.out).at("tokens"));
 }
 
+TEST(command, an_eagle_head_changes_no_answer_and_what_is_none_is_refused) {
+  const std::vector<std::string> base = {
+      "run",          "-m",    (goldens() / "llama").string(), "--raw", "the cat sat", "-n", "20", "--temp", "0",
+      "--ignore-eos", "--json"};
+  const auto with_draft = [&](const std::string& draft) {
+    std::vector<std::string> arguments = base;
+    arguments.insert(arguments.end(), {"--draft", draft});
+    return run_candor(arguments);
+  };
+  const RunResult plain = run_candor(base);
+  const RunResult drafted = with_draft("eagle:" + project_file("tests/eagle/goldens/trained").string());
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  ASSERT_EQ(drafted.exit_code, 0) << drafted.err;
+  EXPECT_EQ(nlohmann::json::parse(plain.out).at("tokens"), nlohmann::json::parse(drafted.out).at("tokens"));
+  const RunResult refused = with_draft("eagle:" + project_file("models/pocket/pocket-draft-q8_0.gguf").string());
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_NE(refused.err.find("no EAGLE-3 head, which \"eagle:\" in front of it asks for"), std::string::npos)
+      << refused.err;
+}
+
 TEST(command, explain_shows_the_eight_steps) {
   const std::vector<std::string> base = {"explain", "--raw", "Once upon a time", "-n", "2",
                                          "--seed",  "3",     "--top-k",          "5"};

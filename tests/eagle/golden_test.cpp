@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "backend/all/make_backend.h"
+#include "base/sha256.h"
 #include "draft/head_drafter.h"
 #include "eagle_golden.h"
 #include "kernels/kernels.h"
@@ -157,6 +158,24 @@ TEST_P(EagleGoldenTest, the_drafter_drafts_the_same_tokens) {
   request.n_drafts = static_cast<int32_t>(golden.drafts.size());
   drafter.propose(std::span(&request, 1), nullptr);
   EXPECT_EQ(request.drafts, golden.drafts);
+}
+
+// Names, rows in the order of rotary pairs, ids instead of offsets.
+TEST_P(EagleGoldenTest, a_folder_has_the_tensors_of_llama_cpps_converter) {
+  const auto file = open_file(eagle_folder(GetParam()));
+  std::ifstream stream(eagle_folder(GetParam()) / "llama_cpp.json");
+  const auto hashes = nlohmann::json::parse(stream);
+  EXPECT_EQ(file->tensors().size(), hashes.size());
+  for (const auto& [name, expected] : hashes.items()) {
+    const TensorView* tensor = file->find(name);
+    ASSERT_NE(tensor, nullptr) << name;
+    ASSERT_TRUE(file->make_copy(tensor->bytes()));
+    std::vector<float> numbers(static_cast<size_t>(tensor->shape.n_elements()));
+    const bool is_ids = tensor->dtype == DType::kI64;
+    if (!is_ids) decode_elements(tensor->dtype, tensor->data, tensor->shape.n_elements(), numbers.data());
+    const auto bytes = is_ids ? tensor->bytes() : std::as_bytes(std::span(numbers));
+    EXPECT_EQ(to_hex(sha256(bytes)), expected.get<std::string>()) << name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(heads, EagleGoldenTest, ::testing::Values("specforge", "speculators"),

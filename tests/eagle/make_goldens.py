@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Makes the goldens of EAGLE-3 heads: tiny random heads of tests/families/goldens/llama, and what they draft.
 
-    python3 make_goldens.py
+    python3 make_goldens.py [--converter FOLDER]
 
-Needs torch, transformers and safetensors. Each head gets goldens/NAME/: config.json and model.safetensors, in a form in
+FOLDER is a checkout of llama.cpp: llama_cpp.json then has, of each tensor of the file that its converter makes, the SHA-256
+of its numbers in f32 (of its ids as they are). Needs torch, transformers and safetensors. Each head gets goldens/NAME/: config.json and model.safetensors, in a form in
 which such heads are published, and expected.f32: its logits [1 + DRAFTS, V'] behind the prompt's first tokens and each
 draft, in f32. expected.json: the tokens that were read, and the drafts, each the likeliest token.
 
@@ -13,9 +14,14 @@ reads both; what it gives, and then a feed-forward's output, are added to g (or 
 norm of the sum; from the second draft on the sum itself is g.
 """
 
+import argparse
+import hashlib
 import json
 import math
 import pathlib
+import subprocess
+import sys
+import tempfile
 
 import safetensors.torch
 import torch
@@ -252,11 +258,42 @@ def trained_head(target):
     print("trained: loss", loss, "right", n_right, "of", LEARNED * (texts.shape[1] - 2))
 
 
+# The converter knows tokenizers by the hash of what they make of a text.
+CONVERT = """
+import runpy, sys
+sys.path.insert(0, sys.argv[1])
+from conversion import base
+base.TextModel.get_vocab_base_pre = lambda self, tokenizer: "gpt-2"
+sys.argv = [sys.argv[1] + "/convert_hf_to_gguf.py"] + sys.argv[2:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def note_converted(folder, converter):
+    sys.path.insert(0, str(converter / "gguf-py"))
+    import gguf
+    with tempfile.TemporaryDirectory() as work:
+        path = pathlib.Path(work) / "head.gguf"
+        subprocess.run([sys.executable, "-c", CONVERT, str(converter), str(folder), "--target-model-dir", str(TARGET),
+                        "--outfile", str(path), "--outtype", "bf16"], check=True, capture_output=True)
+        hashes = {}
+        for tensor in gguf.GGUFReader(path).tensors:
+            is_ids = tensor.tensor_type == gguf.GGMLQuantizationType.I64
+            numbers = tensor.data if is_ids else gguf.dequantize(tensor.data, tensor.tensor_type).astype("<f4")
+            hashes[tensor.name] = hashlib.sha256(numbers.tobytes()).hexdigest()
+    (folder / "llama_cpp.json").write_text(json.dumps(hashes, indent=1, sort_keys=True) + "\n")
+
+
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--converter", type=pathlib.Path)
+    converter = parser.parse_args().converter
     target = Target()
     for name, kind in HEAD_KINDS.items():
         with torch.no_grad():
             random_head(name, kind, target)
+        if converter:
+            note_converted(HERE / "goldens" / name, converter)
     trained_head(target)
 
 
