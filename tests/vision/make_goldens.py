@@ -630,15 +630,18 @@ def features_of(model, pixels):
     return torch.cat([found.reshape(-1, found.shape[-1]), *deep], dim=-1)
 
 
+def published_name(name):
+    for part in ("embeddings", "encoder", "post_layernorm"):
+        name = name.replace(f"vision_tower.{part}", f"vision_tower.vision_model.{part}")
+    return name
+
+
 def as_published(folder, scratch):
     """The folder with the names of tensors that published checkpoints, and the converter, have."""
     import safetensors.torch
     shutil.copytree(folder, scratch)
     tensors = safetensors.torch.load_file(folder / "model.safetensors")
-    renamed = {name.replace("vision_tower.embeddings", "vision_tower.vision_model.embeddings")
-                   .replace("vision_tower.encoder", "vision_tower.vision_model.encoder")
-                   .replace("vision_tower.post_layernorm", "vision_tower.vision_model.post_layernorm"): tensor
-               for name, tensor in tensors.items()}
+    renamed = {published_name(name): tensor for name, tensor in tensors.items()}
     if folder.name in ("pixtral", "mistral3"):  # the converter takes the embedding of [IMG_BREAK], under this name
         renamed = {"embed_tokens.weight" if name.endswith("embed_tokens.weight") else name: tensor
                    for name, tensor in tensors.items()}
