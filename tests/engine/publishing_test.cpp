@@ -1,6 +1,7 @@
 // A device that computes behind the engine's back: the events of a step are handed out while the next one is computed,
 // and the last ones at once. Answers, faults and endings are those of a backend that computes before it returns.
 
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <stdexcept>
@@ -134,6 +135,66 @@ TEST_F(Publishing, tells_of_what_was_computed_before_a_request_is_cancelled) {
   end.get_future().wait();
   EXPECT_EQ(events.back().finish, FinishReason::kCancelled);
   EXPECT_EQ(events.back().summary->usage.completion_tokens, static_cast<int64_t>(events.size()) - 1);
+}
+
+// Of whole texts: what each token said, how it ended, and what was counted.
+void expect_same_events(const std::vector<TokenEvent>& seen, const std::vector<TokenEvent>& wanted) {
+  ASSERT_EQ(seen.size(), wanted.size());
+  for (size_t i = 0; i < seen.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(seen[i].choice, wanted[i].choice);
+    EXPECT_EQ(seen[i].token, wanted[i].token);
+    EXPECT_EQ(seen[i].text, wanted[i].text);
+    EXPECT_EQ(seen[i].finish, wanted[i].finish);
+    EXPECT_EQ(seen[i].stop_index, wanted[i].stop_index);
+  }
+  ASSERT_TRUE(seen.back().summary && wanted.back().summary);
+  EXPECT_EQ(seen.back().summary->usage.completion_tokens, wanted.back().summary->usage.completion_tokens);
+  EXPECT_EQ(seen.back().summary->usage.token_layers, wanted.back().summary->usage.token_layers);
+}
+
+TEST_F(Publishing, of_a_stop_string_takes_one_row_more_and_counts_none) {
+  const auto cpu = open(false);
+  const auto device = open(true);
+  const std::vector<TokenEvent> whole = events_of(*cpu, request(12));
+  size_t n_stopped = 0;
+  for (size_t i = 0; i + 1 < whole.size(); ++i) {
+    if (whole[i].text.empty()) continue;
+    Request stopped = request(12);
+    stopped.sampling.stop = {whole[i].text};
+    const std::vector<TokenEvent> wanted = events_of(*cpu, stopped);
+    notes_.clear();
+    expect_same_events(events_of(*device, stopped), wanted);
+    if (wanted.back().finish != FinishReason::kStopString || wanted.size() == 12) continue;
+    ++n_stopped;
+    EXPECT_EQ(std::ranges::count(notes_, 'l'), std::ssize(wanted) + 1);
+  }
+  EXPECT_GT(n_stopped, 2u);
+}
+
+TEST_F(Publishing, of_a_stop_string_that_was_found_too_late_to_be_cancelled) {
+  const auto device = open(true);
+  const std::vector<TokenEvent> whole = events_of(*device, request(12));
+  for (size_t i = 1; i + 1 < whole.size(); ++i) {
+    if (whole[i].text.empty()) continue;
+    Request stopped = request(12);
+    stopped.sampling.stop = {whole[i].text};
+    std::vector<TokenEvent> events;
+    std::promise<void> end;
+    const auto id = device->submit(stopped, [&](const TokenEvent& event) {
+      events.push_back(event);
+      if (events.size() == 1) {
+        EXPECT_EQ(device->cancel(event.request).has_value(), !event.summary);
+      }
+      if (event.summary) end.set_value();
+    });
+    ASSERT_TRUE(id.has_value());
+    end.get_future().wait();
+    const int64_t n_tokens = std::ranges::count_if(events, [](const TokenEvent& event) { return event.token >= 0; });
+    EXPECT_EQ(events.back().summary->usage.completion_tokens, n_tokens);
+    EXPECT_TRUE(events.back().finish.has_value());
+  }
+  EXPECT_EQ(device->stats().n_submitted, device->stats().n_finished);
 }
 
 }  // namespace

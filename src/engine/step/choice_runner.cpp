@@ -81,6 +81,10 @@ sched::Outcome ChoiceRunner::choose_next(ActiveRequest& request, const sched::Pl
                                          const StepResult& result) {
   const sched::Sequence& sequence = *slice.sequence;
   const int32_t choice = static_cast<int32_t>(sequence.id - request.id);
+  if (parts_.texts.take_ended(request, choice)) {
+    parts_.endings.count_usage(request, sequence, 0);
+    return {sequence.id, {}, true};
+  }
   const size_t n_before = picked_.size();
   bool is_finished = false;
   bool is_late = false;
@@ -137,7 +141,8 @@ Picked ChoiceRunner::choose_row(ActiveRequest& request, const PickInput& input, 
   if (is_first) viewer_.finish(request, result, slice.out_row, event);
   if (request.fault && request.fault->kind == ErrorKind::kIo) request.fault->message += result.broken_part();
   if (request.fault || !request.rules.makes_text) return end_with_prompt(request, event);
-  const Picked picked = pick(request, input, event);
+  const bool waits = slice.n_draft == 0 && !chooses_first(request) && parts_.texts.may_wait(request, input);
+  const Picked picked = waits ? pick_ahead(request, input, event) : pick(request, input, event);
   if (event.error && event.error->kind == ErrorKind::kIo) event.error->message += result.broken_part();
   return picked;
 }
@@ -148,6 +153,17 @@ Picked ChoiceRunner::pick(ActiveRequest& request, const PickInput& input, TokenE
   if (picked.reason) parts_.endings.end_choice(request, event, *picked.reason);
   parts_.masks.count_accepted(choice);
   if (!picked.reason) parts_.masks.want(choice.constraint, choice.output);
+  return picked;
+}
+
+// Of its text.
+Picked ChoiceRunner::pick_ahead(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
+  const Picked picked = parts_.picker.pick_token(request, input, event);
+  if (picked.reason) {
+    parts_.endings.end_choice(request, event, *picked.reason);
+  } else {
+    parts_.texts.add(request, input);
+  }
   return picked;
 }
 

@@ -47,6 +47,7 @@ class ChoiceRunner {
   Picked choose_row(ActiveRequest& request, const PickInput& input, const sched::PlannedSlice& slice,
                     const StepResult& result);
   Picked pick(ActiveRequest& request, const PickInput& input, TokenEvent& event);
+  Picked pick_ahead(ActiveRequest& request, const PickInput& input, TokenEvent& event);
   PickInput input_for(ActiveRequest& request, int32_t choice, const sched::PlannedSlice& slice, int32_t n_accepted,
                       const StepResult& result) const;
   Picked end_with_prompt(ActiveRequest& request, TokenEvent& event);

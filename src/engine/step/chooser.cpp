@@ -54,6 +54,7 @@ std::span<const sched::Outcome> Chooser::choose(const sched::StepPlan& plan, con
 }
 
 void Chooser::branch() {
+  parts_.texts.end_others();
   choices_.fork_choices(faults_);
   beams_.advance(faults_, ready_ns_);
   parts_.masks.send();
@@ -76,6 +77,7 @@ void Chooser::choose_kept() {
 }
 
 void Chooser::forget_step() noexcept {
+  parts_.texts.forget();
   choices_.forget_step();
   beams_.forget_step();
 }

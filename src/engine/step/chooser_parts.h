@@ -4,6 +4,7 @@
 
 #include "engine/step/endings.h"
 #include "engine/step/late_masks.h"
+#include "engine/step/late_texts.h"
 #include "engine/step/outbox.h"
 #include "engine/step/token_picker.h"
 #include "model/text_head.h"
@@ -17,6 +18,7 @@ struct ChooserParts {
   sched::Scheduler& scheduler;
   TokenPicker& picker;
   LateMasks& masks;
+  LateTexts& texts;
   sample::RowAsks& asks;
   Outbox& outbox;
   Endings& endings;

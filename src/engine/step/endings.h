@@ -1,6 +1,6 @@
 #pragma once
 // Ends choices and requests: marks the last event of a choice, removes its sequence from the scheduler, and counts what
-// the request has used. It does not decide that a choice ends: the stop rules do, in TokenPicker::add_token() for
+// the request has used. It does not decide that a choice ends: the stop rules do, in TokenPicker (token_picker.h) for
 // ordinary choices and in BeamRunner::end_answer() for beam searches. Engine thread only. Takes no memory except for
 // events.
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "candor/event.h"
@@ -12,7 +13,7 @@
 namespace candor::engine {
 
 struct Outgoing {
-  ActiveRequest* request = nullptr;
+  ActiveRequest* request = nullptr;  // nullptr: the event was taken out
   TokenEvent event{};
 };
 
@@ -44,6 +45,12 @@ class Outbox {
   }
   std::span<Outgoing> events() { return std::span(events_).first(n_events_); }
   size_t n_events() const { return n_events_; }
+  TokenEvent& event(size_t i) { return events_[i].event; }
+  // The event will not go out with the others.
+  TokenEvent take(size_t i) {
+    events_[i].request = nullptr;
+    return std::move(events_[i].event);
+  }
   // Only the first n stay.
   void truncate(size_t n) { n_events_ = n; }
 

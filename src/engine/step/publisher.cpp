@@ -27,7 +27,9 @@ int32_t last_untold(ActiveRequest& request) {
 }  // namespace
 
 void Publisher::publish() noexcept {
-  for (Outgoing& outgoing : outbox_.events()) publish(outgoing);
+  for (Outgoing& outgoing : outbox_.events()) {
+    if (outgoing.request != nullptr) publish(outgoing);
+  }
   outbox_.truncate(0);
 }
 

@@ -66,7 +66,9 @@ StepLoop::StepLoop(LoadedModel& loaded, Inbox& inbox, AdapterRegistry& adapters,
       speculator_(loaded, scheduler_options_.costs, masks_.worker(), budget_.max_shown_rows),
       runner_(loaded, clock),
       picker_(*loaded.kernels, *loaded.tokenizer, loaded.n_ctx(), metrics.itl_ns),
-      chooser_({scheduler_, picker_, masks_, asks_, outbox_, endings_, *loaded.kernels, loaded.head, *loaded.tokenizer},
+      texts_(publishes_behind_, picker_, outbox_, endings_, scheduler_, faults_),
+      chooser_({scheduler_, picker_, masks_, texts_, asks_, outbox_, endings_, *loaded.kernels, loaded.head,
+                *loaded.tokenizer},
                requests_, faults_, clock, budget_.max_out_rows + budget_.max_shown_rows),
       publisher_(outbox_, requests_, inbox, metrics, faults_) {
   if (disk_.is_on()) scheduler_.blocks().list_lost();
@@ -141,7 +143,10 @@ StepReport StepLoop::step(int64_t began_ns) {
   StepResult result = runner_.launch(plan, vectors_of(plan));
   asks_.begin();
   if (result.device != nullptr) chooser_.ask(plan, result);
-  if (publishes_behind_) publisher_.publish();
+  if (publishes_behind_) {
+    texts_.finish_behind();
+    publisher_.publish();
+  }
   runner_.wait(result, asks_);
   speculator_.watch(plan, requests_);
   watch_prompts(plan);
@@ -214,6 +219,7 @@ void StepLoop::publish_unless_later(const StepReport& report) noexcept {
 }
 
 void StepLoop::publish() noexcept {
+  texts_.finish();
   publisher_.publish();
   end_broken();
 }
@@ -310,11 +316,14 @@ void StepLoop::expire(int64_t now_ns) {
   for (const auto& request : requests_) {
     const int64_t due_ns = request->due_ns();
     if (due_ns == kNever || now_ns < due_ns) continue;
+    texts_.finish();  // of a first token: it moves the deadline
+    if (request->due_ns() == kNever || now_ns < request->due_ns()) continue;
     end(*request, FinishReason::kDeadline);
   }
 }
 
 void StepLoop::end(ActiveRequest& request, FinishReason reason) {
+  texts_.finish();
   if (request.breakdown) return;
   endings_.leave_scheduler(request);
   faults_.contain(request, [&] { endings_.end_choices(request, reason); });

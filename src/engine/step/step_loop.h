@@ -1,10 +1,10 @@
 #pragma once
 // The engine itself: one thread that takes requests in, and computes step after step. Each one is planned (Scheduler),
 // computed (ModelRunner), its tokens are chosen (Chooser), the plan is committed, and events are published (Publisher);
-// drafts are proposed before it (Speculator). Where a device computes behind the thread's back, the events of a step
-// are published while the next one is computed. Everything here belongs to that thread, except where a member says
-// otherwise. Once as many requests as ever run at once have passed through, a step allocates nothing but what callers'
-// constraints and callbacks do.
+// drafts are proposed before it (Speculator). Where a device computes behind the thread's back, the texts of a step are
+// made (LateTexts) and its events published while the next one is computed. Everything here belongs to that thread,
+// except where a member says otherwise. Once as many requests as ever run at once have passed through, a step allocates
+// nothing but what callers' constraints and callbacks do.
 //
 // An exception ends the request that it came from with an error (Faults); where it came from what all share, all
 // requests, and the scheduler begins anew.
@@ -29,6 +29,7 @@
 #include "engine/step/engine_metrics.h"
 #include "engine/step/faults.h"
 #include "engine/step/late_masks.h"
+#include "engine/step/late_texts.h"
 #include "engine/step/model_runner.h"
 #include "engine/step/outbox.h"
 #include "engine/step/publisher.h"
@@ -116,6 +117,7 @@ class StepLoop {
   Speculator speculator_;
   ModelRunner runner_;
   TokenPicker picker_;
+  LateTexts texts_;
   sample::RowAsks asks_;
   Chooser chooser_;
   Publisher publisher_;

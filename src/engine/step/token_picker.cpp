@@ -12,6 +12,15 @@
 #include "sample/chain.h"
 
 namespace candor::engine {
+namespace {
+
+Picked failed(TokenEvent& event, Error error) {
+  event.token = kNoToken;
+  event.error = std::move(error);
+  return {.reason = FinishReason::kError};
+}
+
+}  // namespace
 
 PickInput TokenPicker::input_of(const sched::PlannedSlice& slice, int32_t n_accepted, const StepResult& result) const {
   const sched::Sequence& sequence = *slice.sequence;
@@ -31,19 +40,35 @@ PickInput TokenPicker::input_behind(const sched::Sequence& sequence, int32_t n_a
 }
 
 Picked TokenPicker::pick(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
-  const auto failed = [&event](Error error) {
-    event.token = kNoToken;
-    event.error = std::move(error);
-    return Picked{.reason = FinishReason::kError};
-  };
-  if (auto chosen = choose(request, input, event); !chosen) return failed(std::move(chosen).error());
-  auto reason = add_token(request, input, event);
-  if (!reason) return failed(std::move(reason).error());
+  const Picked picked = pick_token(request, input, event);
+  return picked.reason ? picked : add_text(request, input, event);
+}
+
+Picked TokenPicker::pick_token(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
+  if (auto chosen = choose(request, input, event); !chosen) return failed(event, std::move(chosen).error());
+  const auto ended = add_token(request, input, event);
+  if (ended) count_time(request, input, event);
+  return {.token = pick_.token, .reason = ended};
+}
+
+Picked TokenPicker::add_text(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
+  Choice& choice = request.choice(input.choice);
+  text::StopResult shown;
+  auto reason = accept(event.token, choice.output, choice.constraint.get(), shown);
+  if (!reason) return failed(event, std::move(reason).error());
+  event.text = std::move(shown.text);
+  event.stop_index = shown.hit;
+  count_time(request, input, event);
+  if (*reason) return {event.token, *reason};
+  if (choice.n_made == request.rules.max_tokens) return {event.token, FinishReason::kLength};
+  return {event.token, input.has_room ? std::nullopt : std::optional(FinishReason::kContextFull)};
+}
+
+void TokenPicker::count_time(ActiveRequest& request, const PickInput& input, const TokenEvent& event) {
   Choice& choice = request.choice(input.choice);
   const int64_t gap_ns = request.watch.on_token(input.now_ns, choice.last_token_ns, !event.text.empty());
   choice.last_token_ns = input.now_ns;
   if (gap_ns != kNever) gaps_ns_.record(static_cast<uint64_t>(gap_ns));
-  return {.token = pick_.token, .reason = *reason};
 }
 
 // The row as the caller's hook leaves it.
@@ -182,8 +207,7 @@ void TokenPicker::check_prediction(const ActiveRequest& request, const PickInput
   choice.predicted.clear();
 }
 
-Result<std::optional<FinishReason>> TokenPicker::add_token(ActiveRequest& request, const PickInput& input,
-                                                           TokenEvent& event) {
+std::optional<FinishReason> TokenPicker::add_token(ActiveRequest& request, const PickInput& input, TokenEvent& event) {
   Choice& choice = request.choice(input.choice);
   event.token = pick_.token;
   if (request.rules.n_logprobs >= 0) {
@@ -192,16 +216,8 @@ Result<std::optional<FinishReason>> TokenPicker::add_token(ActiveRequest& reques
   }
   if (!choice.predicted.empty()) check_prediction(request, input, choice, event);
   ++request.summary.usage.completion_tokens;
-  const int64_t n_made = ++choice.n_made;
-  const bool is_in_scope = choice.output.is_in_scope();
-  if (const auto ended = end_of(request.rules, event.token, is_in_scope, event.stop_index)) return ended;
-  text::StopResult shown;
-  CANDOR_ASSIGN(const auto reason, accept(event.token, choice.output, choice.constraint.get(), shown));
-  event.text = std::move(shown.text);
-  event.stop_index = shown.hit;
-  if (reason) return reason;
-  if (n_made == request.rules.max_tokens) return FinishReason::kLength;
-  return input.has_room ? std::nullopt : std::optional(FinishReason::kContextFull);
+  ++choice.n_made;
+  return end_of(request.rules, event.token, choice.output.is_in_scope(), event.stop_index);
 }
 
 std::optional<FinishReason> TokenPicker::end_of(const ChoiceRules& rules, TokenId token, bool is_in_scope,

@@ -1,8 +1,8 @@
 #pragma once
 // Chooses the next token of a choice from its row of logits (mask, sampling chain, draw), appends it to the text, and
-// fills the event for the caller. add_token() holds the stop rules of ordinary choices: stop id, end token, stop
-// string, completed constraint, max_tokens, full context. Engine thread only; scratch memory is reused from token to
-// token.
+// fills the event for the caller. add_token() and add_text() hold the stop rules of ordinary choices: stop id, end
+// token; stop string, completed constraint, max_tokens, full context. Engine thread only; scratch memory is reused from
+// token to token.
 //
 // Beam searches use rank() instead of pick(), share end_of() (stop ids, end tokens) and accept() (stop strings,
 // completed constraints), and name the reason of an end in BeamRunner::end_answer() (beam_runner.h).
@@ -61,6 +61,10 @@ class TokenPicker {
   // Chooses, advances the choice's constraint and text, fills `event` but for what ends a choice. What goes wrong ends
   // the choice with kError and event.error. REQUIRES, as in rank(): a mask that is needed is there.
   Picked pick(ActiveRequest& request, const PickInput& input, TokenEvent& event);
+  // The two halves of pick(): the token, which may end the choice by itself, and where it does not, its text. Of input,
+  // the latter reads choice, has_room and now_ns. Without a constraint it finds no error.
+  Picked pick_token(ActiveRequest& request, const PickInput& input, TokenEvent& event);
+  Picked add_text(ActiveRequest& request, const PickInput& input, TokenEvent& event);
   // The token that pick() would choose, where the choice's constraint would have to accept it; else kNoToken.
   TokenId token_to_accept(ActiveRequest& request, const PickInput& input);
   // Ranks the continuations of one text of a beam search.
@@ -80,7 +84,8 @@ class TokenPicker {
   Result<std::span<const float>> hooked_row(const ChoiceRules& rules, const PickInput& input);
   Result<void> choose(ActiveRequest& request, const PickInput& input, TokenEvent& event);
   void check_prediction(const ActiveRequest& request, const PickInput& input, Choice& choice, TokenEvent& event);
-  Result<std::optional<FinishReason>> add_token(ActiveRequest& request, const PickInput& input, TokenEvent& event);
+  std::optional<FinishReason> add_token(ActiveRequest& request, const PickInput& input, TokenEvent& event);
+  void count_time(ActiveRequest& request, const PickInput& input, const TokenEvent& event);
 
   const text::Tokenizer& tokenizer_;
   const int32_t n_ctx_;
