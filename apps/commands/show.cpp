@@ -31,6 +31,7 @@
 #include "engine/open/loaded_vision.h"
 #include "engine/open/memory_plan.h"
 #include "formats/model_file.h"
+#include "model/arch_cost.h"
 #include "model/arch_spec.h"
 #include "model/arch_text.h"
 #include "model/gguf_settings.h"
@@ -290,6 +291,17 @@ std::string describe_settings(const formats::ModelFile& file, const Result<model
   return out;
 }
 
+// What prompts are bound by there: exact sums of bytes are the tensor cores', everything else f32's (docs/gpu.md).
+std::string describe_gpu(const formats::ModelFile& file, const model::ArchSpec& spec) {
+  const auto cost = model::cost_of(file, spec);
+  if (!cost) return {};
+  const bool is_int8 = cost->arithmetic == Arithmetic::kInt8;
+  return fmt::format(
+      "{:<14} {}\n", "on a GPU",
+      is_int8 ? "prompts by int8 tensor cores"
+              : "prompts by f32 multiply-adds; \"candor quantize\" to w8a8 or q8_0 lets tensor cores read them");
+}
+
 std::string overview(const formats::ModelFile& file, const Result<model::ArchSpec>& spec) {
   std::string out =
       fmt::format("{:<14} {}, {}{}\n", "file", file.info().format, format_bytes(file.info().n_bytes),
@@ -298,7 +310,7 @@ std::string overview(const formats::ModelFile& file, const Result<model::ArchSpe
     out += fmt::format("{:<14} {}\n", "name", printable(**name));
   out += spec ? model::to_text(*spec) : fmt::format("{:<14} {}\n", "not runnable", printable(spec.error().message));
   out += describe_weights(file) + describe_left_out(file) + describe_settings(file, spec) + describe_layers(file);
-  if (spec) out += describe_kv(*spec);
+  if (spec) out += describe_kv(*spec) + describe_gpu(file, *spec);
   return out + describe_tokenizer(file);
 }
 

@@ -127,7 +127,7 @@ candor_status candor_metrics(candor_engine handle, candor_data* json, candor_err
   return guarded(error, [&]() -> Result<void> {
     CANDOR_NEEDS(json);
     CANDOR_ASSIGN(const auto engine, find_engine(handle));
-    return give(metrics_json(engine->stats(), engine->metrics()), json);
+    return give(metrics_json(engine->stats(), engine->metrics(), engine->device()), json);
   });
 }
 

@@ -21,6 +21,21 @@ Json distribution(const Distribution& seen) {
           {"p50", seen.p50},     {"p90", seen.p90}, {"p99", seen.p99}};
 }
 
+// null: the host computes alone.
+Json device_json(const DeviceStats& device) {
+  if (device.name.empty()) return nullptr;
+  return {{"name", device.name},
+          {"memory_bytes", device.memory_bytes},
+          {"free_bytes", device.free_bytes},
+          {"weight_bytes", device.weight_bytes},
+          {"kv_bytes", device.kv_bytes},
+          {"work_bytes", device.work_bytes},
+          {"copied_in_bytes", device.copied_in_bytes},
+          {"copied_out_bytes", device.copied_out_bytes},
+          {"launches", device.launches},
+          {"graph_launches", device.graph_launches}};
+}
+
 }  // namespace
 
 std::string info_json(const ModelInfo& info) {
@@ -32,6 +47,7 @@ std::string info_json(const ModelInfo& info) {
                  {"tokenizer", info.tokenizer},
                  {"backend", info.backend},
                  {"backend_description", info.backend_description},
+                 {"device_note", info.device_note},
                  {"weight_bytes", info.weight_bytes},
                  {"kv_bytes", info.kv_bytes},
                  {"kv_type", info.kv_type},
@@ -70,7 +86,7 @@ std::string adapters_json(const std::vector<AdapterInfo>& adapters) {
   return dumped(list);
 }
 
-std::string metrics_json(const EngineStats& stats, const EngineMetrics& metrics) {
+std::string metrics_json(const EngineStats& stats, const EngineMetrics& metrics, const DeviceStats& device) {
   Json finished = Json::object();
   for (size_t i = 0; i < kFinishReasons; ++i) {
     finished[to_string(static_cast<FinishReason>(i))] = metrics.n_finished[i];
@@ -93,7 +109,8 @@ std::string metrics_json(const EngineStats& stats, const EngineMetrics& metrics)
                  {"itl_ms", distribution(metrics.itl_ms)},
                  {"tpot_ms", distribution(metrics.tpot_ms)},
                  {"e2e_ms", distribution(metrics.e2e_ms)},
-                 {"step_ms", distribution(metrics.step_ms)}});
+                 {"step_ms", distribution(metrics.step_ms)},
+                 {"device", device_json(device)}});
 }
 
 std::string summary_json(const RequestSummary& summary) {

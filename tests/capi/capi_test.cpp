@@ -159,17 +159,19 @@ TEST_F(CInterface, text_tokens_vectors_and_scores) {
   EXPECT_EQ(dim, 0u);
 }
 
+TEST_F(CInterface, figures_say_that_no_device_computes) {
+  candor_data json = 0;
+  ASSERT_EQ(candor_metrics(engine_, &json, &error_), CANDOR_OK);
+  EXPECT_TRUE(nlohmann::json::parse(text_of(json)).at("device").is_null());
+}
+
 TEST_F(CInterface, rows_are_those_that_scores_come_from) {
   const std::vector<int32_t> ids = {1, 50, 60, 70};
-  const auto info = nlohmann::json::parse([&] {
-    candor_data json = 0;
-    EXPECT_EQ(candor_info(engine_, &json, &error_), CANDOR_OK);
-    return text_of(json);
-  }());
+  candor_data json = 0;
+  ASSERT_EQ(candor_info(engine_, &json, &error_), CANDOR_OK);
+  const auto info = nlohmann::json::parse(text_of(json));
   const auto n_vocab = info["n_vocab"].get<size_t>();
-  candor_data logits = 0;
-  candor_data hidden = 0;
-  candor_data scores = 0;
+  candor_data logits = 0, hidden = 0, scores = 0;
   ASSERT_EQ(candor_logits(engine_, ids.data(), ids.size(), &logits, &error_), CANDOR_OK) << message();
   ASSERT_EQ(candor_hidden(engine_, ids.data(), ids.size(), &hidden, &error_), CANDOR_OK) << message();
   ASSERT_EQ(candor_score(engine_, ids.data(), ids.size(), &scores, &error_), CANDOR_OK) << message();
