@@ -6,6 +6,20 @@
 namespace candor::draft {
 namespace {
 
+// The end, behind `first`, of the newest occurrence of the token that ends at most at `end`; `first`: there is none.
+// Sixteen tokens at a time: most of a text is something else.
+size_t newest_end(std::span<const TokenId> text, size_t first, size_t end, TokenId token) {
+  constexpr size_t kBlock = 16;
+  while (end >= first + kBlock) {
+    bool is_inside = false;
+    for (const TokenId one : text.subspan(end - kBlock, kBlock)) is_inside |= one == token;
+    if (is_inside) break;
+    end -= kBlock;
+  }
+  while (end > first && text[end - 1] != token) --end;
+  return end;
+}
+
 // How many tokens before `end` equal those before the text's end, at most `most`.
 int32_t agreement(std::span<const TokenId> text, size_t end, int32_t most) {
   int32_t n = 0;
@@ -25,7 +39,9 @@ void draft_by_ngram(std::span<const TokenId> text, int32_t most, const NgramOpti
   const size_t first = text.size() - std::min(text.size(), lookback);
   int32_t best = options.shortest - 1;
   size_t best_end = 0;
-  for (size_t end = text.size() - 1; end > first && best < options.longest; --end) {
+  for (size_t end = text.size() - 1; best < options.longest; --end) {
+    end = newest_end(text, first, end, text.back());
+    if (end <= first) break;
     const int32_t n = agreement(text, end, options.longest);
     if (n <= best) continue;
     best = n;
