@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "apps/options/model_choice.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "candor/drafts.h"
 #include "candor/engine.h"
 
 namespace candor::apps {
@@ -36,8 +38,8 @@ struct DraftsOptions {
 
 std::string drafter_of(const ModelInfo& info) {
   if (!info.draft_path.empty()) return info.draft_path.filename().string();
-  if (info.drafter == "head") return "the model's own head";
-  return info.drafter == "ngram" ? "n-grams of the text, which cost nothing" : "";
+  if (std::ranges::find(info.drafters, DraftSource::kMtp) != info.drafters.end()) return "the model's own head";
+  return info.drafters.empty() ? "" : "n-grams of the text, which cost nothing";
 }
 
 Json costs_json(const StepCosts& costs) {

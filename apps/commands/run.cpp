@@ -25,6 +25,7 @@
 #include "apps/options/prompt_source.h"
 #include "apps/terminal/exit_codes.h"
 #include "apps/terminal/terminal.h"
+#include "candor/drafts.h"
 #include "candor/engine.h"
 
 namespace candor::apps {
@@ -82,6 +83,20 @@ Json timings_json(const RequestTimings& t) {
           {"itl_max_ms", t.itl_max_ms}};
 }
 
+// By who drafted. The gain is by the costs in effect: tokens for the time, as a ratio to those without drafts.
+Json run_drafts_json(const DraftUsages& drafts) {
+  Json json = Json::object();
+  for (size_t i = 0; i < kDraftSources; ++i) {
+    const DraftUsage& usage = drafts[i];
+    if (usage.n_steps == 0) continue;
+    json[to_string(static_cast<DraftSource>(i))] = {{"steps", usage.n_steps},
+                                                    {"drafted_tokens", usage.drafted_tokens},
+                                                    {"accepted_tokens", usage.accepted_tokens},
+                                                    {"gain", usage.gain()}};
+  }
+  return json;
+}
+
 std::string to_json(const StreamOutcome& outcome, const Engine& engine) {
   const ModelInfo& info = engine.info();
   const Usage& usage = outcome.summary.usage;
@@ -103,6 +118,7 @@ std::string to_json(const StreamOutcome& outcome, const Engine& engine) {
         {"cropped_tokens", usage.cropped_tokens},
         {"drafted_tokens", usage.drafted_tokens},
         {"accepted_tokens", usage.accepted_tokens},
+        {"drafts", run_drafts_json(usage.drafts)},
         {"token_layers", usage.token_layers}}},
       {"timings", timings_json(outcome.summary.timings)},
       {"share_of_limit", {{"prefill_" + info.arithmetic, shares.prefill}, {"decode_dram", shares.decode_dram}}},

@@ -163,6 +163,21 @@ std::string decode_text(const StreamOutcome& outcome, double dram_share) {
   return text;
 }
 
+// By who made them, where several did.
+std::string drafts_text(const Usage& usage) {
+  if (usage.drafted_tokens == 0) return "";
+  std::string by;
+  int n_sources = 0;
+  for (size_t i = 0; i < kDraftSources; ++i) {
+    const DraftUsage& drafts = usage.drafts[i];
+    if (drafts.drafted_tokens == 0) continue;
+    by += fmt::format("{}{} {} of {}", n_sources++ > 0 ? ", " : "", to_string(static_cast<DraftSource>(i)),
+                      drafts.accepted_tokens, drafts.drafted_tokens);
+  }
+  return fmt::format(" | {} of {} drafts accepted", usage.accepted_tokens, usage.drafted_tokens) +
+         (n_sources > 1 ? fmt::format(" ({})", by) : "");
+}
+
 }  // namespace
 
 std::string summary_line(const StreamOutcome& outcome, const ModelInfo& info) {
@@ -174,8 +189,7 @@ std::string summary_line(const StreamOutcome& outcome, const ModelInfo& info) {
   std::string line = fmt::format("{} | prefill {} tokens{}, {}{} | {}", ttft_text(t), usage.prompt_tokens, cached,
                                  rate(t.prefill_tokens_per_s), share(shares.prefill, info.arithmetic),
                                  decode_text(outcome, shares.decode_dram));
-  if (usage.drafted_tokens > 0)
-    line += fmt::format(" | {} of {} drafts accepted", usage.accepted_tokens, usage.drafted_tokens);
+  line += drafts_text(usage);
   if (usage.cropped_tokens > 0) line += fmt::format(" | {} oldest tokens cropped", usage.cropped_tokens);
   if (info.n_fast_matrices > 0) line += fmt::format(" | {} fast matrices", info.n_fast_matrices);
   line += fmt::format(" | {}", reason_text(outcome));

@@ -38,8 +38,8 @@ std::vector<std::string> preset_names() {
 }  // namespace
 
 void add_speculation_options(CLI::App& command, GenerationOptions& o) {
-  add_choice(command, "--speculate", o.speculate, {"auto", "off", "ngram", "draft"},
-             "several tokens a step, same answer; ngram: from the text");
+  add_choice(command, "--speculate", o.speculate, {"auto", "off", "ngram", "draft", "draft-only"},
+             "several tokens a step, same answer; draft: by --draft and n-grams");
   command.add_option("--draft", o.draft, "a smaller model, or a head; mtp: the model's own; eagle: EAGLE-3")
       ->type_name("FILE|mtp|eagle:FOLDER");
   add_mmproj(command, o.mmproj);
@@ -100,7 +100,8 @@ void apply_speculation(const GenerationOptions& o, EngineOptions& options) {
   if (o.mmproj) options.mmproj_path = *o.mmproj;
   if (o.speculate == "ngram") options.speculation = Speculation::kNgram;
   if (o.speculate == "auto" && !o.draft) options.speculation = Speculation::kAuto;
-  const bool is_wanted = o.speculate == "draft" || (o.speculate == "auto" && o.draft);
+  options.ngrams_beside = o.speculate != "draft-only";
+  const bool is_wanted = o.speculate.starts_with("draft") || (o.speculate == "auto" && o.draft);
   if (!is_wanted) return;
   options.speculation = is_own ? Speculation::kHead : is_eagle ? Speculation::kEagle : Speculation::kDraft;
 }

@@ -2,9 +2,10 @@
 //
 //   candor_bench_speculate MODEL             n-gram drafts on scripted outputs: those that repeat their prompt, those
 //                                            that repeat nothing, and those that begin to repeat and then do not
-//   candor_bench_speculate MODEL DRAFT|ngram|mtp [THREADS]
+//   candor_bench_speculate MODEL DRAFT|ngram|mtp [THREADS [only]]
 //                                            10 prompts in the model's own words, greedy and at temperature 0.8: drafts
-//                                            of a draft model or head, of n-grams, of the model's own head
+//                                            of a draft model or head, of n-grams, of the model's own head; n-grams
+//                                            beside a model or head unless it is to draft alone
 //
 // A scripted output comes from a backend that computes everything and then lifts one token's logit: so random weights
 // can be measured on a text of our choice, at full cost.
@@ -80,6 +81,19 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+Json drafts_json(const DraftUsages& drafts) {
+  Json json = Json::object();
+  for (size_t i = 0; i < kDraftSources; ++i) {
+    const DraftUsage& of_one = drafts[i];
+    if (of_one.n_steps == 0) continue;
+    json[to_string(static_cast<DraftSource>(i))] = {{"steps", of_one.n_steps},
+                                                    {"drafts", of_one.drafted_tokens},
+                                                    {"right", of_one.accepted_tokens},
+                                                    {"gain", of_one.gain()}};
+  }
+  return json;
+}
+
 // Every request is decoded both ways again and again, its two runs side by side and in turns the one or the other
 // first; the ratio is that of the medians, summed over the requests. The median of each pair's own ratio says the same
 // where the machine's speed drifts from pair to pair.
@@ -101,10 +115,12 @@ Json compare(Engine& engine, const std::vector<Request>& requests, int n_rounds)
     usage.completion_tokens += of_request.completion_tokens;
     usage.drafted_tokens += of_request.drafted_tokens;
     usage.accepted_tokens += of_request.accepted_tokens;
+    for (size_t i = 0; i < kDraftSources; ++i) usage.drafts[i] += of_request.drafts[i];
   }
-  return {{"tokens", usage.completion_tokens}, {"plain_ms", sums[0]},          {"speculated_ms", sums[1]},
-          {"ratio", sums[0] / sums[1]},        {"pairs_ratio", median(pairs)}, {"drafts", usage.drafted_tokens},
-          {"right", usage.accepted_tokens}};
+  return {{"tokens", usage.completion_tokens}, {"plain_ms", sums[0]},
+          {"speculated_ms", sums[1]},          {"ratio", sums[0] / sums[1]},
+          {"pairs_ratio", median(pairs)},      {"drafts", usage.drafted_tokens},
+          {"right", usage.accepted_tokens},    {"by", drafts_json(usage.drafts)}};
 }
 
 // Medians of what steps with so many drafts took, to hold against the costs that drafts are made by.
@@ -228,7 +244,7 @@ Json own_words(Engine& engine, double temperature) {
 }
 
 int run(int argc, char** argv) {
-  if (argc < 2) return std::cerr << "usage: candor_bench_speculate MODEL [DRAFT|ngram|mtp [THREADS]]\n", 2;
+  if (argc < 2) return std::cerr << "usage: candor_bench_speculate MODEL [DRAFT|ngram|mtp [THREADS [only]]]\n", 2;
   const bool is_scripted = argc == 2;
   EngineOptions options;
   options.model_path = argv[1];
@@ -243,6 +259,7 @@ int run(int argc, char** argv) {
     options.draft_path = argv[2];
   }
   if (argc > 3) options.n_threads = std::atoi(argv[3]);
+  options.ngrams_beside = argc < 5;
   Script script;
   const auto make = [&](const EngineOptions& o) -> Result<std::unique_ptr<backend::Backend>> {
     CANDOR_ASSIGN(auto inner, engine::make_named_backend(o));

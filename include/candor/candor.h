@@ -101,7 +101,7 @@ CANDOR_API const float* candor_floats(candor_data data, size_t* size);
 /* Options of an engine, or of a request, by name: candor_set(options, "n_ctx", "4096", &error).
  * Of an engine: backend, n_threads, n_ctx, kv_type, kv_bytes, kept_states, max_rows, prefill_rows, max_running,
  * max_queued, quantize, fast_weights, prefix_cache, cache_dir, cache_bytes, speculation (off, ngram, draft, mtp, eagle,
- * auto), draft_path; and adapter ("poet=PATH", loaded with the model), of which each call adds one.
+ * auto), draft_path, ngrams_beside; and adapter ("poet=PATH", loaded with the model), of which each call adds one.
  * Of a request: every name of `candor sample --help` (temperature, top_p, ...), and seed, max_tokens, n, logprobs,
  * ignore_eos, explain, receipt, speculate, max_prompt_tokens, on_context_full (stop, crop), beams, length_penalty,
  * preset, priority, deadline_ms, cache_scope, fair_key, add_special, parse_special, add_generation_prompt,

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "candor/drafts.h"       // IWYU pragma: export
 #include "candor/explanation.h"  // IWYU pragma: export
 #include "candor/ids.h"
 #include "candor/request.h"
@@ -54,6 +55,7 @@ struct Usage {
   std::int64_t preemptions = 0;        // times that its blocks were taken and its tokens read again
   std::int64_t drafted_tokens = 0;     // drafts that were verified
   std::int64_t accepted_tokens = 0;    // of them, those that equal the tokens drawn
+  DraftUsages drafts{};                // the same by who drafted
   std::int64_t token_layers = 0;       // tokens x layers computed for it
   std::uint64_t seed = 0;              // the one in effect
 };

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "candor/drafts.h"
 #include "candor/ids.h"
 #include "candor/options.h"
 #include "candor/reading.h"
@@ -64,10 +65,10 @@ struct ModelInfo {
   std::string backend_description{};  // "avx512-vnni, 2 threads"
   std::string device_note{};          // why the CPU computes although a GPU was to be tried; often nothing
   std::uint64_t file_bytes = 0;
-  std::uint64_t weight_bytes = 0;      // as packed by the backend
-  std::uint64_t kv_bytes = 0;          // allocated for K/V
-  std::string drafter{};               // "model", "head", "ngram"; empty: nothing is drafted
-  std::filesystem::path draft_path{};  // of the draft model or head, where it has a file of its own
+  std::uint64_t weight_bytes = 0;       // as packed by the backend
+  std::uint64_t kv_bytes = 0;           // allocated for K/V
+  std::vector<DraftSource> drafters{};  // empty: nothing is drafted but what callers predict
+  std::filesystem::path draft_path{};   // of the draft model or head, where it has a file of its own
   std::int64_t draft_parameters = 0;
   std::int64_t n_parameters = 0;
   std::int64_t used_parameters = 0;     // that one token computes with: of experts those that it goes to

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "candor/drafts.h"
 #include "candor/event.h"
 
 namespace candor {
@@ -29,7 +30,7 @@ struct EngineMetrics {
   Distribution queue_ms{};  // per request; as in RequestTimings
   Distribution ttft_ms{};
   Distribution e2e_ms{};
-  Distribution itl_ms{};  // per token after a choice's first
+  Distribution itl_ms{};   // per token after a choice's first
   Distribution tpot_ms{};  // per request: the mean of these
   Distribution prompt_tokens{};
   Distribution completion_tokens{};
@@ -38,8 +39,7 @@ struct EngineMetrics {
   std::array<std::uint64_t, kFinishReasons> n_finished{};  // choices, by FinishReason
   std::uint64_t n_refused = 0;                             // by submit()
   std::uint64_t n_overloaded = 0;                          // of them, because the engine was full
-  std::uint64_t n_drafted = 0;                             // tokens, of requests that ended
-  std::uint64_t n_accepted = 0;                            // of them
+  DraftUsages drafts{};                                    // of requests that ended
   // Exceptions that were met and ended what they were met in: of callbacks, and where memory ran out. Each is a mistake
   // in a callback, or a lack of memory.
   std::uint64_t n_faults = 0;

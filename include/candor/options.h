@@ -75,6 +75,8 @@ struct EngineOptions {
   std::optional<StepCosts> costs{};  // absent: measured by open(), where max_running > 1 or drafts are made
   Speculation speculation = Speculation::kOff;
   std::filesystem::path draft_path{};  // with Speculation::kDraft or kEagle, and only then
+  // N-grams draft beside a draft model or a head: for each text and step the one that is expected to gain most.
+  bool ngrams_beside = true;
   // Of a model that takes images: its tower and projector, a GGUF file; empty: those in the model's folder, or the file
   // beside the model's that is called mmproj*.gguf. Their weights are read with the first image.
   std::filesystem::path mmproj_path{};

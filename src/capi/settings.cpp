@@ -87,11 +87,22 @@ using E = EngineOptions;
 using EngineOption =
     Option<E, bool, int32_t, int64_t, uint64_t, std::string, std::filesystem::path, std::optional<int32_t>>;
 constexpr EngineOption kEngineOptions[] = {
-    {"backend", &E::backend},           {"n_threads", &E::n_threads},       {"n_ctx", &E::n_ctx},
-    {"kv_bytes", &E::kv_bytes},         {"kept_states", &E::kept_states},   {"max_rows", &E::max_rows},
-    {"prefill_rows", &E::prefill_rows}, {"max_running", &E::max_running},   {"max_queued", &E::max_queued},
-    {"quantize", &E::quantize},         {"fast_weights", &E::fast_weights}, {"prefix_cache", &E::prefix_cache},
-    {"draft_path", &E::draft_path},     {"cache_dir", &E::cache_dir},       {"cache_bytes", &E::cache_bytes},
+    {"backend", &E::backend},
+    {"n_threads", &E::n_threads},
+    {"n_ctx", &E::n_ctx},
+    {"kv_bytes", &E::kv_bytes},
+    {"kept_states", &E::kept_states},
+    {"max_rows", &E::max_rows},
+    {"prefill_rows", &E::prefill_rows},
+    {"max_running", &E::max_running},
+    {"max_queued", &E::max_queued},
+    {"quantize", &E::quantize},
+    {"fast_weights", &E::fast_weights},
+    {"prefix_cache", &E::prefix_cache},
+    {"draft_path", &E::draft_path},
+    {"cache_dir", &E::cache_dir},
+    {"cache_bytes", &E::cache_bytes},
+    {"ngrams_beside", &E::ngrams_beside},
 };
 
 using P = SamplingParams;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <functional>
 #include <iterator>
 #include <vector>
 
+#include "draft/draft_ledger.h"
 #include "draft/draft_length.h"
 #include "draft/ngram.h"
 #include "draft/ngram_drafter.h"
@@ -42,6 +44,40 @@ TEST(ngram, nothing_is_drafted_where_nothing_agrees) {
   EXPECT_TRUE(drafts_for({1, 2, 3, 9, 9, 9, 9, 1, 2}, 4, {.lookback = 4}).empty());
 }
 
+// As the header says it, without any haste.
+Tokens slow_drafts_for(const Tokens& text, int32_t most, int32_t lookback) {
+  size_t best_n = 1;
+  size_t best_end = 0;
+  for (size_t end = text.size() - std::min(text.size(), static_cast<size_t>(lookback)) + 1; end < text.size(); ++end) {
+    size_t n = 0;
+    while (n < 5 && n < end && text[end - 1 - n] == text[text.size() - 1 - n]) ++n;
+    if (n < std::max<size_t>(2, best_n)) continue;
+    best_n = n;
+    best_end = end;
+  }
+  if (best_end == 0) return {};
+  const size_t n_drafts = std::min(static_cast<size_t>(most), text.size() - best_end);
+  const auto begin = text.begin() + static_cast<std::ptrdiff_t>(best_end);
+  return {begin, begin + static_cast<std::ptrdiff_t>(n_drafts)};
+}
+
+TEST(ngram, drafts_of_any_text_are_those_of_a_plain_search) {
+  uint32_t random = 1;
+  const auto below = [&](uint32_t n) { return ((random = random * 1664525u + 1013904223u) >> 16) % n; };
+  int32_t n_found = 0;
+  for (int i = 0; i < 3000; ++i) {
+    Tokens text(2 + below(120));
+    const uint32_t n_words = 2 + below(40);
+    for (TokenId& token : text) token = static_cast<TokenId>(below(n_words));
+    const auto lookback = static_cast<int32_t>(1 + below(150));
+    const Tokens expected = slow_drafts_for(text, 6, lookback);
+    ASSERT_EQ(drafts_for(text, 6, {.lookback = lookback}), expected) << i;
+    n_found += expected.empty() ? 0 : 1;
+  }
+  EXPECT_GT(n_found, 300);
+  EXPECT_LT(n_found, 2900);
+}
+
 // A decoding whose steps cost 1, and the more the more drafts they verify.
 class Decoding {
  public:
@@ -53,11 +89,13 @@ class Decoding {
   // accepted_of(n) of n drafts. What was drafted.
   template <class AcceptedOf>
   int32_t step(AcceptedOf&& accepted_of, int32_t most = kMaxDrafts) {
-    const int32_t n = length_.choose(most, costs_);
+    DraftOffer offer = ledger_.offer(kDrafter, most, costs_);
+    if (offer.n_drafts == 0) offer = ledger_.trial(kDrafter, most, costs_);
+    const int32_t n = offer.n_drafts;
     const double extra = costs_.extra[static_cast<size_t>(n)];
-    length_.pay(costs_.plain, extra);
+    ledger_.pay({kDrafter, n, costs_.plain, extra});
     const int32_t n_accepted = n == 0 ? 0 : accepted_of(n);
-    length_.record(n, n_accepted);
+    ledger_.record(n, n_accepted);
     time_ += costs_.plain + extra;
     n_tokens_ += 1.0 + n_accepted;
     worst_ = std::max(worst_, (time_ - costs_.plain) / n_tokens_);
@@ -69,8 +107,10 @@ class Decoding {
   double worst() const { return worst_; }
 
  private:
+  static constexpr DraftSource kDrafter = DraftSource::kModel;
+
   DraftCosts costs_;
-  DraftLength length_;
+  DraftLedger ledger_;
   double time_ = 0.0;
   double n_tokens_ = 0.0;
   double worst_ = 0.0;
@@ -92,6 +132,7 @@ TEST(ngram_drafter, says_at_once_how_many_it_has_and_makes_no_more) {
   EXPECT_EQ(requests[0].drafts, (Tokens{3, 4, 1}));
   EXPECT_TRUE(requests[1].drafts.empty());
   EXPECT_FALSE(drafter.needs_masks());
+  EXPECT_TRUE(drafter.is_free());
   EXPECT_EQ(drafter.n_behind(1, text.size()), 1u);
 }
 
@@ -156,6 +197,66 @@ TEST(draft_length, whichever_drafts_are_accepted_no_moment_is_a_step_and_2_perce
       }
     }
   }
+}
+
+TEST(draft_length, a_text_that_is_read_once_is_spread_over_the_steps_that_draft) {
+  DraftCosts costs{.plain = 1.0};
+  for (size_t n = 1; n < costs.extra.size(); ++n) costs.extra[n] = 2.0 + 0.1 * static_cast<double>(n);
+  const DraftLength length;
+  EXPECT_EQ(length.choose(kMaxDrafts, costs, 10.0).n_drafts, 0);
+  costs.once = 2.0;
+  EXPECT_GT(length.choose(kMaxDrafts, costs, 10.0).n_drafts, 0);
+  EXPECT_EQ(length.choose(kMaxDrafts, costs, 2.0).n_drafts, 0);  // but it is paid for at once
+}
+
+TEST(draft_length, guesses_are_judged_once_by_as_much_as_the_text_says) {
+  DraftLength length;
+  EXPECT_FALSE(length.take_news());
+  const double before = length.acceptance();
+  length.guess(Tokens{1, 2, 3});
+  length.judge(Tokens{1, 2});
+  EXPECT_GT(length.acceptance(), before);
+  EXPECT_TRUE(length.take_news());
+  length.judge(Tokens{3});
+  EXPECT_FALSE(length.take_news());
+  const double right = length.acceptance();
+  length.guess(Tokens{1, 2, 3});
+  length.judge(Tokens{2, 2, 3});
+  EXPECT_LT(length.acceptance(), right);
+  const double wrong = length.acceptance();
+  length.guess({});
+  length.judge(Tokens{1});
+  length.guess(Tokens{1});
+  length.judge({});
+  EXPECT_EQ(length.acceptance(), wrong);
+}
+
+TEST(draft_ledger, a_step_is_recorded_for_who_drafted_and_once) {
+  DraftLedger ledger;
+  const double before = ledger.of(DraftSource::kNgram).acceptance();
+  ledger.pay({DraftSource::kNgram, 4, 1.0, 0.5});
+  const DraftedStep step = ledger.record(4, 4);
+  EXPECT_EQ(step.source, DraftSource::kNgram);
+  EXPECT_EQ(step.n_drafts, 4);
+  EXPECT_GT(ledger.of(DraftSource::kNgram).acceptance(), before);
+  EXPECT_EQ(ledger.of(DraftSource::kMtp).acceptance(), before);
+  EXPECT_EQ(ledger.record(0, 0).n_drafts, 0);  // a step that nobody asked drafts for
+}
+
+TEST(draft_ledger, guesses_are_judged_by_the_output_behind_them) {
+  DraftLedger ledger;
+  DraftLength& ngrams = ledger.of(DraftSource::kNgram);
+  const Tokens text = {9, 8, 5, 6, 7};
+  ledger.judge(std::span(text).first(2), 1);
+  ngrams.guess(Tokens{5, 6});
+  const double before = ngrams.acceptance();
+  ledger.judge(std::span(text).first(2), 1);  // nothing new
+  EXPECT_EQ(ngrams.acceptance(), before);
+  ledger.judge(text, 4);
+  EXPECT_GT(ngrams.acceptance(), before);
+  ngrams.guess(Tokens{1});
+  ledger.judge(std::span(text).first(1), 9);  // its front was dropped, and more than is left
+  EXPECT_FALSE(ngrams.take_news() && ngrams.acceptance() < before);
 }
 
 TEST(verify, drafts_are_accepted_up_to_the_first_that_differs) {

@@ -1,7 +1,8 @@
 #pragma once
 // The interface of speculative decoding: a drafter proposes tokens that may follow a text, and the model verifies them
-// in its next step. Drafts never change an answer, only how many tokens a step yields. One drafter for an engine;
-// engine thread only.
+// in its next step. Drafts never change an answer, only how many tokens a step yields. An engine may have several, of
+// which one at most drafts for a sequence in a step (drafter_pick.h): each follows a text also where others draft.
+// Engine thread only.
 
 #include <cstdint>
 #include <span>
@@ -45,10 +46,14 @@ class Drafter {
   // How many tokens of a text of n_text it would read before the first draft, one at least; too many rather than too
   // few.
   virtual size_t n_behind(SequenceId sequence, size_t n_text) const = 0;
+  // Whether its drafts cost nothing: then begin() makes them, and may be asked again, to see what there is.
+  virtual bool is_free() const { return false; }
   // For each request of a step: how many drafts it will make, at most. REQUIRES: no drafts yet.
   virtual int32_t begin(DraftRequest& request) = 0;
-  // Fills the drafts of all requests of a step, each of which was begun. masks: nullptr where none is constrained.
-  // REQUIRES: each sequence once.
+  // Another one drafts for the sequence in the coming step, or nobody: what is held of it is of use later.
+  virtual void keep(SequenceId /*sequence*/) {}
+  // Fills the drafts of all requests of a step, each of which was begun; called in every step, also with none. masks:
+  // nullptr where none is constrained. REQUIRES: each sequence once.
   virtual void propose(std::span<DraftRequest> requests, constrain::MaskWorker* masks) = 0;
   // Whether it reads what the model computes: then it is told of every step, drafts that the model refused included.
   virtual bool watches() const { return false; }

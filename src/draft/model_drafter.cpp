@@ -94,7 +94,12 @@ size_t ModelDrafter::n_behind(SequenceId sequence, size_t n_text) const {
   return n_held < n_text ? std::min(n_text - n_held, n_most) : 1;
 }
 
-// The sequence's own; else of those that nobody used lately the one that shares the longest beginning.
+void ModelDrafter::keep(SequenceId sequence) {
+  const auto own = std::ranges::find(slots_, sequence, &Slot::owner);
+  if (own != slots_.end()) own->kept_at = n_calls_ + 1;
+}
+
+// The sequence's own; else of those that nobody wanted lately the one that shares the longest beginning.
 ModelDrafter::Slot& ModelDrafter::slot_for(const DraftRequest& request) {
   Slot* best = nullptr;
   std::pair<size_t, int64_t> best_rank;
@@ -102,10 +107,11 @@ ModelDrafter::Slot& ModelDrafter::slot_for(const DraftRequest& request) {
     if (slot.owner == request.sequence) return slot;
     if (slot.used_at == n_calls_) continue;
     const auto held = std::span<const TokenId>(slot.tokens).first(static_cast<size_t>(slot.n_past));
-    const size_t n_shared = slot.begin == 0 && slot.used_at + 1 < n_calls_
+    const int64_t wanted_at = std::max(slot.used_at, slot.kept_at);
+    const size_t n_shared = slot.begin == 0 && wanted_at + 1 < n_calls_
                                 ? static_cast<size_t>(n_held(slot, common_beginning(held, request.text)))
                                 : 0;
-    const std::pair<size_t, int64_t> rank{n_shared, -slot.used_at};
+    const std::pair<size_t, int64_t> rank{n_shared, -wanted_at};
     if (best != nullptr && rank <= best_rank) continue;
     best = &slot;
     best_rank = rank;

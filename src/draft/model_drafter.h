@@ -43,6 +43,7 @@ class ModelDrafter final : public Drafter {
   bool needs_masks() const override { return true; }
   size_t n_behind(SequenceId sequence, size_t n_text) const override;
   int32_t begin(DraftRequest& request) override { return request.n_drafts; }
+  void keep(SequenceId sequence) override;
   // All requests together, token by token; fewer drafts, or none, where a slot has to catch up or a mask is late.
   // REQUIRES: at most n_slots requests; with states, of at most kMaxDrafts drafts in all.
   void propose(std::span<DraftRequest> requests, constrain::MaskWorker* masks) override;
@@ -57,7 +58,8 @@ class ModelDrafter final : public Drafter {
     int32_t n_past = 0;             // leading ones whose K/V is there
     kv::StateTable states{};        // coming: behind the drafts
     int32_t n_state = 0;            // tokens that states.now stands behind
-    int64_t used_at = 0;
+    int64_t used_at = 0;            // the last call of propose() that drafted for it,
+    int64_t kept_at = 0;            // and the last one before which it was to be kept
   };
   struct Work {
     DraftChoice choice{};

@@ -14,6 +14,7 @@ namespace candor::draft {
 class NgramDrafter final : public Drafter {
  public:
   bool needs_masks() const override { return false; }
+  bool is_free() const override { return true; }
   size_t n_behind(SequenceId, size_t) const override { return 1; }
   // They are made here: how many there are is known at once.
   int32_t begin(DraftRequest& request) override {

@@ -1,9 +1,11 @@
 // The parts of the public interface that need no engine.
 
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <string_view>
 
+#include "candor/drafts.h"
 #include "candor/event.h"
 #include "candor/presets.h"
 #include "candor/request.h"
@@ -45,6 +47,12 @@ const char* to_string(FinishReason reason) {
       return "error";
   }
   return "unknown";
+}
+
+const char* to_string(DraftSource source) {
+  constexpr const char* kNames[] = {"ngram", "model", "mtp", "eagle", "prediction"};
+  static_assert(std::size(kNames) == kDraftSources);
+  return kNames[static_cast<std::size_t>(source)];
 }
 
 const char* to_string(BeamFate fate) {

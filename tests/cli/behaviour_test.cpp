@@ -162,6 +162,26 @@ TEST(command, drafts_change_no_answer) {
   EXPECT_EQ(nlohmann::json::parse(plain.out).at("tokens"), nlohmann::json::parse(drafted.out).at("tokens"));
 }
 
+// The head that stands beside the shipped model, with n-grams and without.
+TEST(command, n_grams_draft_beside_a_head_unless_it_is_to_draft_alone) {
+  const std::string head = project_file("models/pocket/mtp-pocket-q8_0.gguf");
+  const auto drafts_with = [&](const std::string& speculate) {
+    const RunResult result = run_candor({"run", "the cat sat, the cat sat, the cat sat", "-n", "60", "--temp", "0",
+                                         "--raw", "--ignore-eos", "--json", "--draft", head, "--speculate", speculate});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out, nullptr, false);
+  };
+  const auto both = drafts_with("draft"), alone = drafts_with("draft-only");
+  EXPECT_EQ(both.at("tokens"), alone.at("tokens"));
+  EXPECT_FALSE(alone.at("usage").at("drafts").contains("ngram")) << alone.dump();
+  int64_t n_drafted = 0;
+  for (const auto& [name, usage] : both.at("usage").at("drafts").items()) {
+    EXPECT_TRUE(name == "ngram" || name == "mtp") << name;
+    n_drafted += usage.at("drafted_tokens").get<int64_t>();
+  }
+  EXPECT_EQ(both.at("usage").at("drafted_tokens"), n_drafted);
+}
+
 TEST(command, an_eagle_head_changes_no_answer_and_what_is_none_is_refused) {
   const std::vector<std::string> base = {
       "run",          "-m",    (goldens() / "llama").string(), "--raw", "the cat sat", "-n", "20", "--temp", "0",

@@ -43,7 +43,7 @@ class EagleBitsTest : public ::testing::TestWithParam<const char*> {
 
 TEST_P(EagleBitsTest, answers_are_those_of_plain_decoding) {
   const auto drafting = testing::open_or_fail(options_);
-  EXPECT_EQ(drafting->info().drafter, "head");
+  EXPECT_EQ(drafting->info().drafters, (std::vector{DraftSource::kNgram, DraftSource::kEagle}));
   int64_t n_drafted = 0;
   for (int round = 0; round < 2; ++round) {  // in the second the prompts are in the cache, without vectors
     const auto asked = requests();
@@ -97,6 +97,7 @@ TEST(eagle, a_trained_head_is_mostly_right) {
   const auto plain = testing::open_or_fail(options);
   options.speculation = Speculation::kEagle;
   options.draft_path = testing::eagle_folder("trained");
+  options.ngrams_beside = false;
   const auto drafting = testing::open_or_fail(options);
   int64_t n_accepted = 0;
   int64_t n_made = 0;

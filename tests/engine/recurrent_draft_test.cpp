@@ -15,13 +15,14 @@ std::filesystem::path golden(const std::string& family) {
 
 class RecurrentDraft : public ::testing::Test {
  protected:
-  void open(const std::filesystem::path& model, const std::filesystem::path& draft) {
+  void open(const std::filesystem::path& model, const std::filesystem::path& draft, bool ngrams_beside = false) {
     options_ = testing::options_for(model);
     options_.n_ctx = 128;
     options_.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};  // rows are free: drafts are made
     plain_ = testing::open_or_fail(options_);
     options_.speculation = Speculation::kDraft;
     options_.draft_path = draft;
+    options_.ngrams_beside = ngrams_beside;
     drafting_ = testing::open_or_fail(options_);
     ASSERT_TRUE(plain_ && drafting_);
   }
@@ -68,8 +69,8 @@ TEST_F(RecurrentDraft, a_twin_drafts_every_token_right_alone_and_in_company) {
 // Another model's drafts are mostly wrong, so that states are gone back to; the model that is drafted for has states of
 // its own, or none.
 TEST_F(RecurrentDraft, answers_are_those_of_plain_decoding_whatever_is_drafted) {
-  for (const char* model : {"qwen3", "qwen3_next"}) {
-    open(golden(model), golden("qwen3_5_text"));
+  for (const auto& [model, ngrams_beside] : {std::pair("qwen3", false), {"qwen3_next", false}, {"qwen3_next", true}}) {
+    open(golden(model), golden("qwen3_5_text"), ngrams_beside);
     const auto asked = requests();
     int64_t n_rejected = 0;
     for (int round = 0; round < 2; ++round) {

@@ -102,6 +102,7 @@ class DraftModelTest : public testing::TinyModelTest {
   DraftModelTest() {
     options_ = testing::options_for(tiny_path(tiny_options()));
     options_.n_ctx = 96;
+    options_.ngrams_beside = false;
     options_.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
     plain_ = testing::open_or_fail(options_);
   }

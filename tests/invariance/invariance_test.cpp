@@ -56,8 +56,9 @@ struct Condition {
 };
 
 // Rows that cost nothing, so that as much is drafted as can be.
-void draft(EngineOptions& options, Speculation speculation = Speculation::kNgram) {
+void draft(EngineOptions& options, Speculation speculation = Speculation::kNgram, bool ngrams_beside = false) {
   options.speculation = speculation;
+  options.ngrams_beside = ngrams_beside;
   options.costs = StepCosts{.points = {{1, 1.0}, {16, 1.0}}, .attend_ns = 0.0};
 }
 
@@ -97,6 +98,24 @@ std::vector<Condition> head_conditions() {
        Which::kGrowing,
        {},
        testing::write_head},
+      {"drafts of a head and n-grams, 16 at once",
+       [](EngineOptions& o) { draft(o, Speculation::kDraft, true); },
+       16,
+       false,
+       Which::kGeneral,
+       {},
+       testing::write_head},
+      {"drafts of an EAGLE-3 head and n-grams, a small pool, prefix cache",
+       [](EngineOptions& o) {
+         draft(o, Speculation::kEagle, true);
+         with_small_pool(o);
+         o.prefix_cache = true;
+       },
+       16,
+       false,
+       Which::kGrowing,
+       {},
+       testing::write_eagle},
       {"drafts of an EAGLE-3 head, 7 at once, chunks of 64",
        [](EngineOptions& o) {
          draft(o, Speculation::kEagle);
@@ -138,6 +157,8 @@ std::vector<Condition> conditions() {
       {"drafts, 16 at once", [](EngineOptions& o) { draft(o); }, 16},
       {"drafts of a draft model", [](EngineOptions& o) { draft(o, Speculation::kDraft); }},
       {"drafts of a draft model, 16 at once", [](EngineOptions& o) { draft(o, Speculation::kDraft); }, 16},
+      {"drafts of a draft model and n-grams, 7 at once", [](EngineOptions& o) { draft(o, Speculation::kDraft, true); },
+       7},
       {"prefix cache, 2 at once", [](EngineOptions& o) { o.prefix_cache = true; }, 2},
       {"prefix cache, 16 at once", [](EngineOptions& o) { o.prefix_cache = true; }, 16},
       {"chunks as the costs allow",

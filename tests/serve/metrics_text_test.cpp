@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "candor/drafts.h"
 #include "candor/info.h"
 #include "serve/core/metrics_page.h"
 
@@ -42,6 +43,33 @@ TEST(metrics_text, what_a_client_could_choose_is_escaped) {
   EXPECT_EQ(metrics.text(),
             "# HELP g one\\ntwo \\\\ \"three\"\n# TYPE g gauge\ng{model=\"a\\\"b\\\\c\\nd\"} +Inf\n"
             "# HELP n none\n# TYPE n gauge\nn{model=\"a\\\"b\\\\c\\nd\"} NaN\n");
+}
+
+TEST(metrics_page, drafts_are_told_by_who_makes_them) {
+  DraftUsages drafts;
+  serve::MetricsText none;
+  serve::add_drafts(drafts, {}, none);
+  EXPECT_EQ(none.text(), "");
+  drafts[static_cast<size_t>(DraftSource::kMtp)] = {
+      .n_steps = 3, .drafted_tokens = 9, .accepted_tokens = 6, .plain_ms = 300, .added_ms = 100, .saved_ms = 600};
+  ModelInfo info;
+  info.drafters = {DraftSource::kNgram, DraftSource::kMtp};
+  info.costs.draft_ms = 2;
+  serve::MetricsText metrics;
+  metrics.use_labels({{"model", "m"}});
+  serve::add_drafts(drafts, info, metrics);
+  for (const char* line : {"candor_draft_steps_total{model=\"m\",drafter=\"ngram\"} 0",
+                           "candor_draft_steps_total{model=\"m\",drafter=\"mtp\"} 3",
+                           "candor_drafted_tokens_total{model=\"m\",drafter=\"mtp\"} 9",
+                           "candor_accepted_tokens_total{model=\"m\",drafter=\"mtp\"} 6",
+                           "candor_draft_plain_seconds_total{model=\"m\",drafter=\"mtp\"} 0.3",
+                           "candor_draft_added_seconds_total{model=\"m\",drafter=\"mtp\"} 0.1",
+                           "candor_draft_saved_seconds_total{model=\"m\",drafter=\"mtp\"} 0.6",
+                           "candor_draft_seconds{model=\"m\",drafter=\"ngram\"} 0",
+                           "candor_draft_seconds{model=\"m\",drafter=\"mtp\"} 0.002"}) {
+    EXPECT_NE(metrics.text().find(line), std::string::npos) << line << " is not in\n" << metrics.text();
+  }
+  EXPECT_EQ(metrics.text().find("eagle"), std::string::npos);
 }
 
 TEST(metrics_page, a_device_has_figures_and_a_machine_without_one_has_none) {

@@ -86,6 +86,13 @@ Result<std::unique_ptr<formats::ModelFile>> open_draft_file(const EngineOptions&
                           name_of(*file)));
 }
 
+// Of a draft's file; nullptr: the model's own head.
+DraftSource source_of(const formats::ModelFile* file) {
+  if (file == nullptr) return DraftSource::kMtp;
+  if (!model::is_head_alone(*file)) return DraftSource::kModel;
+  return model::is_eagle(*file) ? DraftSource::kEagle : DraftSource::kMtp;
+}
+
 Error not_of_this_model(const formats::ModelFile& head, const Error& why) {
   return fail(why.kind, fmt::format("{}: no head of this model; name the one that was made for it: {}", name_of(head),
                                     why.message));
@@ -95,6 +102,11 @@ Error not_of_this_model(const formats::ModelFile& head, const Error& why) {
 
 bool has_draft_file(const EngineOptions& options) {
   return options.speculation == Speculation::kDraft || options.speculation == Speculation::kEagle;
+}
+
+bool drafts_by_ngrams(const EngineOptions& options) {
+  const bool has_model = has_draft_file(options) || options.speculation == Speculation::kHead;
+  return options.speculation == Speculation::kNgram || (has_model && options.ngrams_beside);
 }
 
 EngineOptions choose_drafts(EngineOptions options, const formats::ModelFile& file) {
@@ -117,8 +129,8 @@ Result<std::optional<DraftPlan>> open_draft(const EngineOptions& options, const 
   if (!is_own) {
     CANDOR_ASSIGN(plan.file, open_draft_file(options));
   }
-  plan.is_head = is_own || model::is_head_alone(*plan.file);
-  if (plan.is_head) {
+  plan.source = source_of(plan.file.get());
+  if (plan.is_head()) {
     CANDOR_ASSIGN(model::ArchSpec spec, model::read_arch(file));
     model::fit_context(spec, options.n_ctx);
     auto planned = model::plan_head(is_own ? file : *plan.file, spec, backend);
@@ -144,7 +156,7 @@ Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const bac
   plan.kv_bytes =
       block_bytes * static_cast<uint64_t>(plan.slots.slot_blocks) * static_cast<uint64_t>(plan.slots.n_slots) +
       n_ranks * static_cast<uint64_t>(state_slot_bytes(layout.state)) * static_cast<uint64_t>(plan.slots.n_states);
-  if (plan.is_head) {
+  if (plan.is_head()) {
     const auto vector_bytes = static_cast<uint64_t>(draft::vector_width(plan.model.spec)) * sizeof(float);
     plan.kv_bytes += vector_bytes * draft::kKeptVectors * static_cast<uint64_t>(plan.slots.n_slots);
   }
@@ -166,11 +178,11 @@ Result<DraftModel> load_draft(DraftPlan plan, const EngineOptions& options, cons
   DraftModel draft;
   draft.file = std::move(plan.file);
   draft.slots = plan.slots;
-  draft.is_head = plan.is_head;
+  draft.source = plan.source;
   const formats::ModelFile& own = draft.file ? *draft.file : drafted.file;
-  if (draft.file) CANDOR_TRY(check_words(*draft.file, draft.is_head, drafted.tokenizer));
-  CANDOR_ASSIGN(draft.model, load_draft_weights(own, draft.is_head, options, drafted.model, backend));
-  if (draft.is_head) {
+  if (draft.file) CANDOR_TRY(check_words(*draft.file, draft.is_head(), drafted.tokenizer));
+  CANDOR_ASSIGN(draft.model, load_draft_weights(own, draft.is_head(), options, drafted.model, backend));
+  if (draft.is_head()) {
     CANDOR_ASSIGN(draft.tokens, model::drafted_tokens(own, draft.model->spec()));
   }
   if (draft.file) draft.file->drop_copies();

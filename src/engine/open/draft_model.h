@@ -11,6 +11,7 @@
 #include "backend/backend.h"
 #include "base/error.h"
 #include "base/ids.h"
+#include "candor/drafts.h"
 #include "candor/options.h"
 #include "draft/model_drafter.h"
 #include "formats/model_file.h"
@@ -22,14 +23,19 @@ namespace candor::engine {
 // Planned from metadata alone.
 struct DraftPlan {
   std::unique_ptr<formats::ModelFile> file{};  // nullptr: the model's own
-  bool is_head = false;
+  DraftSource source = DraftSource::kModel;
   model::ModelPlan model{};
   draft::DraftSlots slots{};
   uint64_t kv_bytes = 0;  // and the vectors that are kept for a head
+
+  bool is_head() const { return source != DraftSource::kModel; }
 };
 
 // Speculation::kDraft and kEagle: draft_path names it.
 bool has_draft_file(const EngineOptions& options);
+
+// Alone, or beside a draft model or a head. REQUIRES: not Speculation::kAuto.
+bool drafts_by_ngrams(const EngineOptions& options);
 
 // What Speculation::kAuto stands for with this model.
 EngineOptions choose_drafts(EngineOptions options, const formats::ModelFile& file);
@@ -43,10 +49,12 @@ Result<void> plan_slots(DraftPlan& plan, const EngineOptions& options, const bac
 struct DraftModel {
   std::unique_ptr<formats::ModelFile> file{};
   std::unique_ptr<model::Model> model{};
-  bool is_head = false;
+  DraftSource source = DraftSource::kModel;
   std::vector<TokenId> tokens{};  // the model's, for each of a head's logits; empty: the first ones
   std::unique_ptr<backend::KvStore> kv{};
   draft::DraftSlots slots{};
+
+  bool is_head() const { return source != DraftSource::kModel; }
 };
 
 // The model that is drafted for.

@@ -88,7 +88,7 @@ int32_t LoadedModel::window_tokens() const {
 
 std::unique_ptr<draft::Drafter> make_drafter(LoadedModel& loaded) {
   DraftModel& draft = *loaded.draft;
-  if (draft.is_head) {
+  if (draft.is_head()) {
     const draft::HeadDrafter::Limits limits{loaded.options.max_rows, loaded.n_vocab(),
                                             first_head_rows(loaded.options.costs), draft.tokens};
     return std::make_unique<draft::HeadDrafter>(*loaded.backend, *draft.model, *draft.kv, draft.slots, limits,
@@ -249,9 +249,10 @@ ModelInfo describe(const LoadedModel& loaded) {
   info.fim = find_fim_tokens(*loaded.file, *loaded.tokenizer);
   const auto ends = loaded.tokenizer->end_tokens();
   info.end_tokens.assign(ends.begin(), ends.end());
-  if (loaded.options.speculation == Speculation::kNgram) info.drafter = "ngram";
+  const bool drafts = max_drafts(loaded.options) > 0;
+  if (drafts && drafts_by_ngrams(loaded.options)) info.drafters.push_back(DraftSource::kNgram);
   if (loaded.draft) {
-    info.drafter = loaded.draft->is_head ? "head" : "model";
+    if (drafts) info.drafters.push_back(loaded.draft->source);
     info.draft_path = loaded.options.draft_path;
     info.draft_parameters = loaded.draft->model->n_parameters();
   }

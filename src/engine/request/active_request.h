@@ -16,7 +16,7 @@
 #include "candor/receipt.h"
 #include "candor/request.h"
 #include "constrain/masked_constraint.h"
-#include "draft/draft_length.h"
+#include "draft/draft_ledger.h"
 #include "engine/images/image_store.h"
 #include "engine/request/adapter_registry.h"
 #include "engine/request/beams.h"
@@ -68,7 +68,7 @@ struct Choice {
   KeptRow kept{};
   int64_t n_made = 0;  // tokens
   int64_t last_token_ns = kNever;
-  draft::DraftLength draft_length{};
+  draft::DraftLedger drafts{};
   std::vector<TokenId> predicted{};  // its tokens, as the caller believes; empty: no longer
   TokenId first_token = kNoToken;    // until it has a sequence of its own
   bool is_open = true;

@@ -1,8 +1,10 @@
 #include "engine/step/choice_runner.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
+#include "draft/draft_ledger.h"
 #include "draft/verify.h"
 #include "engine/request/stopwatch.h"
 #include "sched/scheduler.h"
@@ -20,6 +22,19 @@ PickInput of_choice(ActiveRequest& request, int32_t choice, PickInput input) {
   input.choice = choice;
   input.n_output = static_cast<size_t>(request.choice(choice).n_made);
   return input;
+}
+
+// Whoever was to draft in the step has cost its time, also where nothing came to be verified.
+void count_drafts(const draft::DraftedStep& step, int32_t n_checked, int32_t n_accepted, Usage& usage) {
+  if (step.n_drafts == 0) return;
+  usage.drafted_tokens += n_checked;
+  usage.accepted_tokens += n_accepted;
+  usage.drafts[static_cast<size_t>(step.source)] += {.n_steps = 1,
+                                                     .drafted_tokens = n_checked,
+                                                     .accepted_tokens = n_accepted,
+                                                     .plain_ms = step.plain * 1e-6,
+                                                     .added_ms = step.extra * 1e-6,
+                                                     .saved_ms = n_accepted * step.plain * 1e-6};
 }
 
 }  // namespace
@@ -105,9 +120,10 @@ sched::Outcome ChoiceRunner::choose_next(ActiveRequest& request, const sched::Pl
   if (is_late && n_accepted == 0) {
     parts_.masks.keep(sequence.id, request.choice(choice).kept, parts_.picker.input_of(slice, 0, result));
   }
-  if (slice.n_draft > 0 || sequence.n_pending() == 1) request.choice(choice).draft_length.record(n_checked, n_accepted);
-  request.summary.usage.drafted_tokens += n_checked;
-  request.summary.usage.accepted_tokens += n_accepted;
+  if (slice.n_draft > 0 || sequence.n_pending() == 1) {
+    const draft::DraftedStep step = request.choice(choice).drafts.record(n_checked, n_accepted);
+    count_drafts(step, n_checked, n_accepted, request.summary.usage);
+  }
   if (is_finished) parts_.endings.count_usage(request, sequence, slice.n_rows);
   return {sequence.id, std::span(picked_).subspan(n_before), is_finished};
 }

@@ -27,6 +27,26 @@ Distribution distribution(const obs::Histogram& histogram, double unit) {
   return result;
 }
 
+void add_draft_usage(const DraftUsage& usage, MetricStore::Drafts& drafts) {
+  drafts.n_steps.add(static_cast<uint64_t>(usage.n_steps));
+  drafts.n_drafted.add(static_cast<uint64_t>(usage.drafted_tokens));
+  drafts.n_accepted.add(static_cast<uint64_t>(usage.accepted_tokens));
+  drafts.plain_ns.add(to_ns(usage.plain_ms));
+  drafts.added_ns.add(to_ns(usage.added_ms));
+  drafts.saved_ns.add(to_ns(usage.saved_ms));
+}
+
+DraftUsage draft_usage(const MetricStore::Drafts& drafts) {
+  const auto count = [](const obs::Counter& counter) { return static_cast<int64_t>(counter.value()); };
+  const auto ms = [](const obs::Counter& counter) { return static_cast<double>(counter.value()) * kMsPerNs; };
+  return {.n_steps = count(drafts.n_steps),
+          .drafted_tokens = count(drafts.n_drafted),
+          .accepted_tokens = count(drafts.n_accepted),
+          .plain_ms = ms(drafts.plain_ns),
+          .added_ms = ms(drafts.added_ns),
+          .saved_ms = ms(drafts.saved_ns)};
+}
+
 }  // namespace
 
 void MetricStore::record(const RequestSummary& summary) {
@@ -35,8 +55,7 @@ void MetricStore::record(const RequestSummary& summary) {
   if (summary.timings.itl_mean_ms > 0) tpot_ns.record(to_ns(summary.timings.itl_mean_ms));
   if (summary.usage.completion_tokens > 0) ttft_ns.record(to_ns(summary.timings.ttft_ms));
   prompt_tokens.record(static_cast<uint64_t>(summary.usage.prompt_tokens));
-  n_drafted.add(static_cast<uint64_t>(summary.usage.drafted_tokens));
-  n_accepted.add(static_cast<uint64_t>(summary.usage.accepted_tokens));
+  for (size_t i = 0; i < kDraftSources; ++i) add_draft_usage(summary.usage.drafts[i], drafts[i]);
   completion_tokens.record(static_cast<uint64_t>(summary.usage.completion_tokens));
 }
 
@@ -55,8 +74,7 @@ EngineMetrics MetricStore::snapshot() const {
   metrics.n_refused = n_refused.value();
   metrics.n_overloaded = n_overloaded.value();
   metrics.n_faults = n_faults.value();
-  metrics.n_drafted = n_drafted.value();
-  metrics.n_accepted = n_accepted.value();
+  for (size_t i = 0; i < kDraftSources; ++i) metrics.drafts[i] = draft_usage(drafts[i]);
   return metrics;
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "candor/drafts.h"
 #include "candor/event.h"
 #include "candor/metrics.h"
 #include "obs/metrics.h"
@@ -13,7 +14,11 @@ struct MetricStore {
   obs::Histogram queue_ns, ttft_ns, e2e_ns, itl_ns, tpot_ns, step_ns;
   obs::Histogram prompt_tokens, completion_tokens, step_rows;
   std::array<obs::Counter, kFinishReasons> n_finished;
-  obs::Counter n_refused, n_overloaded, n_faults, n_drafted, n_accepted;
+  obs::Counter n_refused, n_overloaded, n_faults;
+  struct Drafts {
+    obs::Counter n_steps, n_drafted, n_accepted, plain_ns, added_ns, saved_ns;
+  };
+  std::array<Drafts, kDraftSources> drafts;
 
   // A request ended.
   void record(const RequestSummary& summary);

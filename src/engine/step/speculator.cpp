@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "backend/op_specs.h"
 #include "base/checked.h"
@@ -45,9 +47,31 @@ int32_t predicted_rows(const LoadedModel& loaded, int32_t max_shown_rows) {
   return max_drafts(loaded.options) + (loaded.kv->n_states() > 0 ? 0 : max_shown_rows);
 }
 
+std::vector<ActiveDrafter> drafters_of(LoadedModel& loaded) {
+  std::vector<ActiveDrafter> drafters;
+  if (max_drafts(loaded.options) == 0) return drafters;
+  if (drafts_by_ngrams(loaded.options)) {
+    drafters.push_back({.source = DraftSource::kNgram, .drafter = std::make_unique<draft::NgramDrafter>()});
+  }
+  if (loaded.draft) {
+    drafters.push_back({.source = loaded.draft->source,
+                        .drafter = make_drafter(loaded),
+                        .draft_ns = draft_cost(loaded, &StepCosts::draft_ms),
+                        .read_ns = draft_cost(loaded, &StepCosts::draft_read_ms),
+                        .attend_ns = draft_attend_ns(loaded),
+                        .n_positions = int64_t{loaded.draft->slots.slot_blocks} * backend::kBlockTokens});
+  }
+  return drafters;
+}
+
 std::span<const TokenId> rest_of_prediction(const Choice& choice) {
   const auto predicted = std::span(choice.predicted);
   return predicted.subspan(std::min(predicted.size(), static_cast<size_t>(choice.n_made)));
+}
+
+Choice& choice_of(RequestTable& requests, SequenceId id) {
+  ActiveRequest& request = requests.of(id);
+  return request.choice(static_cast<int32_t>(id - request.id));
 }
 
 }  // namespace
@@ -56,15 +80,13 @@ Speculator::Speculator(LoadedModel& loaded, const sched::CostModel& costs, const
                        int32_t max_shown_rows)
     : loaded_(loaded),
       costs_(costs),
-      draft_ns_(draft_cost(loaded, &StepCosts::draft_ms)),
-      read_ns_(draft_cost(loaded, &StepCosts::draft_read_ms)),
-      attend_ns_(draft_attend_ns(loaded)),
-      draft_positions_(loaded.draft ? int64_t{loaded.draft->slots.slot_blocks} * backend::kBlockTokens : 0),
       max_drafts_(max_drafts(loaded.options)),
       max_predicted_(predicted_rows(loaded, max_shown_rows)),
       masks_(masks),
-      drafter_(loaded.draft ? make_drafter(loaded) : std::make_unique<draft::NgramDrafter>()) {
-  asks_.reserve(static_cast<size_t>(loaded.options.max_running));
+      drafters_(drafters_of(loaded)) {
+  for (ActiveDrafter& drafter : drafters_) drafter.asks.reserve(static_cast<size_t>(loaded.options.max_running));
+  candidates_.reserve(drafters_.size());
+  coming_.drafts.reserve(static_cast<size_t>(draft::kMaxDrafts));
 }
 
 // Of a step of n_rows, one of them the sequence's, with so many drafts of it more.
@@ -76,19 +98,29 @@ int64_t Speculator::step_ns(const sched::Sequence& sequence, int32_t n_rows, int
   return costs_.step_ns(work);
 }
 
-// What is added to a step of n_rows, of which everyone in it has to wait.
-draft::DraftCosts Speculator::costs_of(const sched::Sequence& sequence, int32_t n_rows) const {
-  const int64_t n_past = sequence.n_tokens() - 1;
-  const auto with_drafts = [&](int32_t n) { return static_cast<double>(step_ns(sequence, n_rows, n)); };
+// What the verification of drafts adds to the step, of which everyone in it has to wait.
+draft::DraftCosts Speculator::checking_costs(const sched::Sequence& sequence) const {
+  const auto with_drafts = [&](int32_t n) { return static_cast<double>(step_ns(sequence, n_rows_, n)); };
   const double n_waiting = static_cast<double>(decoding_.size());
-  const double looking_ns = attend_ns_ * static_cast<double>(std::min(n_past, draft_positions_));
-  const size_t n_behind = drafter_->n_behind(sequence.id, static_cast<size_t>(sequence.n_tokens()));
-  const double reading_ns = n_waiting * read_ns_ * static_cast<double>(n_behind - 1);
   draft::DraftCosts costs{.plain = with_drafts(0)};
   for (int32_t n = 1; n <= draft::kMaxDrafts; ++n) {
-    const double checking_ns = with_drafts(n) - costs.plain;
-    const double making_ns = (draft_ns_ / n_drafting_ + looking_ns) * n;
-    costs.extra[static_cast<size_t>(n)] = reading_ns + n_waiting * (checking_ns + making_ns);
+    costs.extra[static_cast<size_t>(n)] = n_waiting * (with_drafts(n) - costs.plain);
+  }
+  return costs;
+}
+
+// And what the drafter takes to make them.
+draft::DraftCosts Speculator::costs_of(const ActiveDrafter& drafter, const sched::Sequence& sequence,
+                                       const draft::DraftCosts& checking) const {
+  const int64_t n_past = sequence.n_tokens() - 1;
+  const double n_waiting = static_cast<double>(decoding_.size());
+  const double looking_ns = drafter.attend_ns * static_cast<double>(std::min(n_past, drafter.n_positions));
+  const double making_ns = drafter.draft_ns / drafter.n_drafting + looking_ns;
+  const size_t n_behind = drafter.drafter->n_behind(sequence.id, static_cast<size_t>(sequence.n_tokens()));
+  draft::DraftCosts costs = checking;
+  costs.once = n_waiting * drafter.read_ns * static_cast<double>(n_behind - 1);
+  for (int32_t n = 1; n <= draft::kMaxDrafts; ++n) {
+    costs.extra[static_cast<size_t>(n)] += costs.once + n_waiting * making_ns * n;
   }
   return costs;
 }
@@ -98,13 +130,6 @@ void Speculator::find_decoding(const sched::Scheduler& scheduler) {
   for (int32_t i = 0; i < scheduler.n_running(); ++i) {
     if (scheduler.running(i).n_pending() == 1) decoding_.push_back(scheduler.running(i).id);
   }
-}
-
-draft::DraftRequest& Speculator::next_ask() {
-  if (n_asks_ == asks_.size()) asks_.emplace_back();
-  draft::DraftRequest& request = asks_[n_asks_++];
-  request.drafts.clear();
-  return request;
 }
 
 // As many as keep the step near the pace of the others that decode.
@@ -119,9 +144,7 @@ int32_t Speculator::n_predicted(const sched::Sequence& sequence, int32_t n_most)
 void Speculator::draft_predicted(sched::Scheduler& scheduler, RequestTable& requests) {
   predicted_.clear();
   const auto rest_of = [&](SequenceId id) {
-    ActiveRequest& request = requests.of(id);
-    if (request.beams) return std::span<const TokenId>();
-    return rest_of_prediction(request.choice(static_cast<int32_t>(id - request.id)));
+    return requests.of(id).beams ? std::span<const TokenId>() : rest_of_prediction(choice_of(requests, id));
   };
   for (const SequenceId id : decoding_) {
     if (!rest_of(id).empty()) predicted_.push_back(id);
@@ -133,6 +156,7 @@ void Speculator::draft_predicted(sched::Scheduler& scheduler, RequestTable& requ
     const int32_t share = std::min(static_cast<int32_t>(rest.size()), ceil_div(n_left, n_waiting--));
     const int32_t n = n_predicted(*scheduler.find(id), share);
     scheduler.set_draft(id, rest.first(static_cast<size_t>(n)));
+    choice_of(requests, id).drafts.pay({.source = DraftSource::kPrediction, .n_drafts = n});
     n_left -= n;
     n_rows_ += n;
   }
@@ -140,62 +164,100 @@ void Speculator::draft_predicted(sched::Scheduler& scheduler, RequestTable& requ
 }
 
 void Speculator::ask(const sched::Scheduler& scheduler, RequestTable& requests) {
-  n_asks_ = 0;
+  for (ActiveDrafter& drafter : drafters_) drafter.n_asks = 0;
   for (const SequenceId id : decoding_) {
     if (std::ranges::find(predicted_, id) != predicted_.end()) continue;
     ActiveRequest& request = requests.of(id);
     if (request.rules.may_speculate) ask_for(*scheduler.find(id), request);
   }
-  n_drafting_ = static_cast<double>(std::max<size_t>(1, n_asks_));
+  for (ActiveDrafter& drafter : drafters_) {
+    drafter.n_drafting = static_cast<double>(std::max<size_t>(1, drafter.n_asks));
+  }
 }
 
 void Speculator::ask_for(const sched::Sequence& sequence, ActiveRequest& request) {
-  const int32_t index = static_cast<int32_t>(sequence.id - request.id);
-  Choice& choice = request.choice(index);
-  const draft::DraftCosts costs = costs_of(sequence, n_rows_);
-  share_gains(choice, choice.draft_length, costs.plain);
-  int32_t n = choice.draft_length.choose(n_left_, costs);
-  if (n > 0 && !may_draft(choice)) n = 0;
-  int32_t n_drafted = n;
-  if (n > 0) {
-    draft::DraftRequest& asked = next_ask();
-    asked.sequence = sequence.id;
-    asked.text = sequence.tokens;
-    asked.n_output = static_cast<size_t>(choice.n_made);
-    asked.chain = &request.rules.chain;
-    asked.key = {request.rules.seed, static_cast<uint32_t>(index), sequence.next_position()};
-    asked.constraint = choice.output.is_reasoning() ? nullptr : choice.constraint.get();
-    asked.n_drafts = n;
-    n_drafted = drafter_->begin(asked);
+  Choice& choice = request.choice(static_cast<int32_t>(sequence.id - request.id));
+  const draft::DraftCosts checking = checking_costs(sequence);
+  share_gains(choice, checking.plain);
+  choice.drafts.judge(sequence.tokens, choice.n_made);
+  find_candidates(sequence, choice, checking);
+  begin_ask(sequence, request, choice);
+  const draft::DrafterPick pick = draft::pick_drafter(candidates_, n_left_, choice.drafts, coming_);
+  draft::DraftedStep step{.n_drafts = pick.n_drafts, .plain = checking.plain};
+  if (pick.n_drafts > 0) {
+    step.source = pick.candidate->source;
+    step.extra = pick.candidate->costs->extra[static_cast<size_t>(pick.n_drafts)];
+    keep_ask(step.source);
   }
-  if (n_drafted > 0) usual_share_ += kNewTextWeight * (choice.draft_length.acceptance() - usual_share_);
-  choice.draft_length.pay(costs.plain, costs.extra[static_cast<size_t>(n_drafted)]);
-  n_left_ -= n_drafted;
-  n_rows_ += n_drafted;
+  for (const ActiveDrafter& drafter : drafters_) {
+    if (step.n_drafts == 0 || drafter.source != step.source) drafter.drafter->keep(sequence.id);
+  }
+  choice.drafts.pay(step);
+  n_left_ -= pick.n_drafts;
+  n_rows_ += pick.n_drafts;
+}
+
+void Speculator::find_candidates(const sched::Sequence& sequence, const Choice& choice,
+                                 const draft::DraftCosts& checking) {
+  candidates_.clear();
+  for (ActiveDrafter& drafter : drafters_) {
+    drafter.costs = costs_of(drafter, sequence, checking);
+    if (may_draft(drafter, choice)) candidates_.push_back({drafter.source, drafter.drafter.get(), &drafter.costs});
+  }
+}
+
+void Speculator::begin_ask(const sched::Sequence& sequence, const ActiveRequest& request, const Choice& choice) {
+  const auto index = static_cast<uint32_t>(sequence.id - request.id);
+  coming_.sequence = sequence.id;
+  coming_.text = sequence.tokens;
+  coming_.n_output = static_cast<size_t>(choice.n_made);
+  coming_.chain = &request.rules.chain;
+  coming_.key = {request.rules.seed, index, sequence.next_position()};
+  coming_.constraint = choice.output.is_reasoning() ? nullptr : choice.constraint.get();
+}
+
+void Speculator::keep_ask(DraftSource source) {
+  ActiveDrafter& drafter = *std::ranges::find(drafters_, source, &ActiveDrafter::source);
+  if (drafter.n_asks == drafter.asks.size()) {
+    drafter.asks.emplace_back().drafts.reserve(static_cast<size_t>(draft::kMaxDrafts));
+  }
+  std::swap(drafter.asks[drafter.n_asks++], coming_);
 }
 
 // A text begins with what others gained, a quarter of it at most, and gives what it does not need itself.
-void Speculator::share_gains(const Choice& choice, draft::DraftLength& length, double plain_ns) {
+void Speculator::share_gains(Choice& choice, double plain_ns) {
   if (choice.n_made > 1) {
-    pool_ns_ = std::min(pool_ns_ + length.give(kKeptSteps * plain_ns), kPoolSteps * plain_ns);
-    return;
+    pool_ns_ = std::min(pool_ns_ + choice.drafts.give(kKeptSteps * plain_ns), kPoolSteps * plain_ns);
+  } else {
+    const double lent_ns = std::min(0.25 * pool_ns_, kLentSteps * plain_ns);
+    choice.drafts.lend(lent_ns);
+    pool_ns_ -= lent_ns;
   }
-  length.expect(usual_share_);
-  const double lent_ns = std::min(0.25 * pool_ns_, kLentSteps * plain_ns);
-  length.lend(lent_ns);
-  pool_ns_ -= lent_ns;
+  for (ActiveDrafter& drafter : drafters_) {
+    draft::DraftLength& length = choice.drafts.of(drafter.source);
+    if (choice.n_made <= 1) length.expect(drafter.usual_share);
+    if (length.take_news()) drafter.usual_share += kNewTextWeight * (length.acceptance() - drafter.usual_share);
+  }
 }
 
-// Who drafts under the constraint needs it here.
-bool Speculator::may_draft(const Choice& choice) {
+// Who drafts under the constraint needs it here; a mask is waited for where it is of use.
+bool Speculator::may_draft(const ActiveDrafter& drafter, const Choice& choice) {
   if (choice.constraint == nullptr || choice.output.is_reasoning()) return true;
   if (choice.constraint->is_slow()) return false;
-  return !drafter_->needs_masks() || (masks_.has(choice.constraint) && !choice.constraint->is_ahead());
+  if (!drafter.drafter->needs_masks()) return true;
+  const bool is_wanted = choice.drafts.offer(drafter.source, n_left_, drafter.costs).n_drafts > 0 ||
+                         choice.drafts.trial(drafter.source, n_left_, drafter.costs).n_drafts > 0;
+  return is_wanted && masks_.has(choice.constraint) && !choice.constraint->is_ahead();
+}
+
+void Speculator::watch(const sched::StepPlan& plan, RequestTable& requests) {
+  for (ActiveDrafter& drafter : drafters_) {
+    if (drafter.drafter->watches()) show(*drafter.drafter, plan, requests);
+  }
 }
 
 // Of requests that may be drafted for.
-void Speculator::watch(const sched::StepPlan& plan, RequestTable& requests) {
-  if (max_drafts_ == 0 || !drafter_->watches()) return;
+void Speculator::show(draft::Drafter& drafter, const sched::StepPlan& plan, RequestTable& requests) {
   const backend::StepBatch batch = plan.batch();
   const backend::RowsView rows = loaded_.model->kept_rows(batch.n_rows());
   for (size_t i = 0; i < plan.slices.size(); ++i) {
@@ -206,26 +268,28 @@ void Speculator::watch(const sched::StepPlan& plan, RequestTable& requests) {
     const SequenceId id = slice.sequence->id;
     const bool is_drafted_for = requests.of(id).rules.may_speculate && !requests.of(id).beams;
     if (!is_drafted_for) continue;
-    drafter_->watch({id, batch.seqs[i].n_past, batch.tokens.subspan(first, n_rows),
-                     std::span(rows.data + first * n_cols, n_rows * n_cols)});
+    drafter.watch({id, batch.seqs[i].n_past, batch.tokens.subspan(first, n_rows),
+                   std::span(rows.data + first * n_cols, n_rows * n_cols)});
   }
 }
 
 void Speculator::forget() noexcept {
-  drafter_->forget();
+  for (ActiveDrafter& drafter : drafters_) drafter.drafter->forget();
 }
 
+// Drafts are set when all of them are made: an exception leaves none.
 void Speculator::propose(sched::Scheduler& scheduler, RequestTable& requests) {
   if (max_predicted_ == 0) return;
   find_decoding(scheduler);
   n_rows_ = static_cast<int32_t>(decoding_.size());
   draft_predicted(scheduler, requests);
-  if (max_drafts_ == 0) return;
+  if (drafters_.empty()) return;
   ask(scheduler, requests);
-  const auto asked = std::span(asks_).first(n_asks_);
-  drafter_->propose(asked, &masks_);
-  for (const draft::DraftRequest& request : asked) {
-    if (!request.drafts.empty()) scheduler.set_draft(request.sequence, request.drafts);
+  for (ActiveDrafter& drafter : drafters_) drafter.drafter->propose(drafter.asked(), &masks_);
+  for (ActiveDrafter& drafter : drafters_) {
+    for (const draft::DraftRequest& request : drafter.asked()) {
+      if (!request.drafts.empty()) scheduler.set_draft(request.sequence, request.drafts);
+    }
   }
 }
 

@@ -1,18 +1,22 @@
 #pragma once
-// Proposes draft tokens for the sequences that decode, before each step is planned: as many as pay by the engine's
-// costs and by how many were accepted so far. A draft is charged what it adds to the step, for each sequence that waits
-// for the step. A draft model's own passes are charged too: the tokens that it drafts, and those of the text that it
-// has yet to prefill. The cost of masks is not counted (some 10 us a draft at 128 000 tokens); where masks are slow
-// nothing is drafted. Engine thread only.
+// Proposes draft tokens for the sequences that decode, before each step is planned: for each by the drafter that gains
+// most, as many as pay by the engine's costs and by how many of its drafts were accepted so far. A draft is charged
+// what it adds to the step, for each sequence that waits for the step. A draft model's own passes are charged too: the
+// tokens that it drafts, and those of the text that it has yet to prefill, where others drafted meanwhile as well. The
+// cost of masks is not counted (some 10 us a draft at 128 000 tokens); where masks are slow nothing is drafted. Engine
+// thread only.
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/ids.h"
+#include "candor/drafts.h"
 #include "constrain/mask_worker.h"
 #include "draft/draft_length.h"
 #include "draft/drafter.h"
+#include "draft/drafter_pick.h"
 #include "engine/open/loaded_model.h"
 #include "engine/request/active_request.h"
 #include "engine/request/request_table.h"
@@ -23,9 +27,26 @@
 
 namespace candor::engine {
 
+// A drafter of an engine: what its drafts cost, how good they are, and what it is asked for in the step in the making.
+struct ActiveDrafter {
+  DraftSource source = DraftSource::kNgram;
+  std::unique_ptr<draft::Drafter> drafter{};
+  double draft_ns = 0.0;    // of its own model, for one draft
+  double read_ns = 0.0;     // for each token that it reads before
+  double attend_ns = 0.0;   // and for each position that a draft looks at,
+  int64_t n_positions = 0;  // of which there are so many at most
+  double n_drafting = 1.0;  // sequences that share the making of drafts: those of the step before, one at least
+  double usual_share = draft::kUsualShare;  // of its drafts that are accepted
+  draft::DraftCosts costs{};                // for the sequence in question
+  std::vector<draft::DraftRequest> asks{};  // the first n_asks are in use
+  size_t n_asks = 0;
+
+  std::span<draft::DraftRequest> asked() { return std::span(asks).first(n_asks); }
+};
+
 class Speculator {
  public:
-  // Borrows the models and the worker. Drafts by the way that the options name, and what callers predict: with up to
+  // Borrows the models and the worker. Drafts by all ways that the options name, and what callers predict: with up to
   // so many rows more in a step where states of drafts need no place.
   Speculator(LoadedModel& loaded, const sched::CostModel& costs, constrain::MaskWorker& masks, int32_t max_shown_rows);
 
@@ -43,33 +64,33 @@ class Speculator {
   void draft_predicted(sched::Scheduler& scheduler, RequestTable& requests);
   int32_t n_predicted(const sched::Sequence& sequence, int32_t n_most) const;
   int64_t step_ns(const sched::Sequence& sequence, int32_t n_rows, int32_t n_drafts) const;
-  draft::DraftRequest& next_ask();
-  draft::DraftCosts costs_of(const sched::Sequence& sequence, int32_t n_rows) const;
+  draft::DraftCosts checking_costs(const sched::Sequence& sequence) const;
+  draft::DraftCosts costs_of(const ActiveDrafter& drafter, const sched::Sequence& sequence,
+                             const draft::DraftCosts& checking) const;
   void ask_for(const sched::Sequence& sequence, ActiveRequest& request);
-  void share_gains(const Choice& choice, draft::DraftLength& length, double plain_ns);
-  bool may_draft(const Choice& choice);
+  // Who may draft for the choice, and what it costs.
+  void find_candidates(const sched::Sequence& sequence, const Choice& choice, const draft::DraftCosts& checking);
+  void begin_ask(const sched::Sequence& sequence, const ActiveRequest& request, const Choice& choice);
+  void keep_ask(DraftSource source);
+  void share_gains(Choice& choice, double plain_ns);
+  bool may_draft(const ActiveDrafter& drafter, const Choice& choice);
+  void show(draft::Drafter& drafter, const sched::StepPlan& plan, RequestTable& requests);
 
   // Constant after construction.
   const LoadedModel& loaded_;
   const sched::CostModel costs_;
-  const double draft_ns_;          // of the draft model, for one
-  const double read_ns_;           // for each token that it reads before
-  const double attend_ns_;         // and for each position that a draft looks at,
-  const int64_t draft_positions_;  // of which there are so many at most
-  const int32_t max_drafts_;       // in a step over all sequences; 0 = never any
-  const int32_t max_predicted_;    // the same, of what callers predict
+  const int32_t max_drafts_;     // in a step over all sequences; 0 = never any
+  const int32_t max_predicted_;  // the same, of what callers predict
   constrain::MaskWorker& masks_;
   // Engine thread only.
-  std::unique_ptr<draft::Drafter> drafter_;
+  std::vector<ActiveDrafter> drafters_;
+  std::vector<draft::Candidate> candidates_;  // of the sequence in question
+  draft::DraftRequest coming_;                // its request
   std::vector<SequenceId> decoding_;
-  std::vector<SequenceId> predicted_;      // of them, those with a prediction that was right so far
-  std::vector<draft::DraftRequest> asks_;  // the first n_asks_ are in use
-  size_t n_asks_ = 0;
-  double n_drafting_ = 1.0;  // sequences that share the making of drafts: those of the step before, one at least
-  int32_t n_left_ = 0;       // drafts, in the step in the making
-  int32_t n_rows_ = 0;       // of it
-  double usual_share_ = draft::kUsualShare;  // of drafts that are accepted
-  double pool_ns_ = 0.0;                     // what drafts have gained and nobody has spent
+  std::vector<SequenceId> predicted_;  // of them, those with a prediction that was right so far
+  int32_t n_left_ = 0;                 // drafts, in the step in the making
+  int32_t n_rows_ = 0;                 // of it
+  double pool_ns_ = 0.0;               // what drafts have gained and nobody has spent
 };
 
 }  // namespace candor::engine

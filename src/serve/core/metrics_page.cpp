@@ -1,10 +1,12 @@
 #include "serve/core/metrics_page.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "candor/drafts.h"
 #include "candor/info.h"
 #include "candor/metrics.h"
 
@@ -40,18 +42,6 @@ void add_engine(const EngineStats& stats, MetricsText& families) {
   families.gauge("candor_state_slots_used", "Recurrent states held by requests", n(stats.state_slots_used));
   families.gauge("candor_state_slots_total", "Slots of recurrent states in all", n(stats.state_slots_total));
   families.gauge("candor_checkpoints", "Recurrent states kept for prefixes", n(stats.checkpoints));
-}
-
-// By who makes them; callers' predictions count with them.
-void add_drafts(const EngineMetrics& seen, const ModelInfo& info, MetricsText& families) {
-  if (info.drafter.empty()) return;
-  const MetricLabels labels = {{"drafter", info.drafter}};
-  families.counter("candor_drafted_tokens_total", "Tokens that were drafted, of requests that ended",
-                   static_cast<double>(seen.n_drafted), labels);
-  families.counter("candor_accepted_tokens_total", "Of them, those that the model said too",
-                   static_cast<double>(seen.n_accepted), labels);
-  families.gauge("candor_draft_seconds", "What one draft costs, measured when the model was loaded",
-                 info.costs.draft_ms * 1e-3);
 }
 
 void add_disk_cache(const DiskCacheStats& stats, MetricsText& families) {
@@ -103,6 +93,33 @@ void add_distributions(const EngineMetrics& metrics, MetricsText& families) {
 
 }  // namespace
 
+void add_drafts(const DraftUsages& drafts, const ModelInfo& info, MetricsText& families) {
+  for (size_t i = 0; i < kDraftSources; ++i) {
+    const auto source = static_cast<DraftSource>(i);
+    const DraftUsage& usage = drafts[i];
+    const bool is_here = std::ranges::find(info.drafters, source) != info.drafters.end();
+    if (!is_here && usage.n_steps == 0) continue;
+    const MetricLabels labels = {{"drafter", to_string(source)}};
+    const auto count = [&](const char* name, const char* help, double value) {
+      families.counter(name, help, value, labels);
+    };
+    count("candor_draft_steps_total", "Steps that drafted, counted for each sequence, of requests that ended",
+          static_cast<double>(usage.n_steps));
+    count("candor_drafted_tokens_total", "Tokens that were drafted in them", static_cast<double>(usage.drafted_tokens));
+    count("candor_accepted_tokens_total", "Of them, those that the model said too",
+          static_cast<double>(usage.accepted_tokens));
+    count("candor_draft_plain_seconds_total", "What these steps would have taken without drafts, by the costs measured",
+          usage.plain_ms * 1e-3);
+    count("candor_draft_added_seconds_total", "What the drafts added to them: to make and to verify",
+          usage.added_ms * 1e-3);
+    count("candor_draft_saved_seconds_total", "What the steps would have taken that accepted drafts saved",
+          usage.saved_ms * 1e-3);
+    if (!is_here) continue;
+    families.gauge("candor_draft_seconds", "What one draft costs, measured when the model was loaded",
+                   source == DraftSource::kNgram ? 0.0 : info.costs.draft_ms * 1e-3, labels);
+  }
+}
+
 void add_device(const DeviceStats& stats, MetricsText& families) {
   if (stats.name.empty()) return;
   const auto n = [](auto value) { return static_cast<double>(value); };
@@ -138,7 +155,7 @@ std::string MetricsPage::text(std::span<const ModelFigures> models, bool is_name
     n_engine_faults += static_cast<int64_t>(seen.n_faults);
     if (is_named) families.use_labels({{"model", model.name}});
     add_engine(model.engine.stats(), families);
-    add_drafts(seen, model.engine.info(), families);
+    add_drafts(seen.drafts, model.engine.info(), families);
     add_disk_cache(model.engine.disk_cache(), families);
     add_images(model.engine.image_stats(), model.engine.info(), families);
     add_device(model.engine.device(), families);

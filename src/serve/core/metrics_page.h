@@ -34,6 +34,8 @@ struct ModelFigures {
   double read_limit = 0;  // bytes a second that this machine's memory gives; 0: unknown
 };
 
+// By who makes them: the drafters of the model, and callers where any predicted.
+void add_drafts(const DraftUsages& drafts, const ModelInfo& info, MetricsText& families);
 // Of a device with memory of its own; of none nothing.
 void add_device(const DeviceStats& stats, MetricsText& families);
 

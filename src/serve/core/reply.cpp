@@ -11,9 +11,24 @@
 
 #include "base/hash.h"
 #include "base/utf8.h"
+#include "candor/drafts.h"
 #include "candor/version.h"
 
 namespace candor::serve {
+namespace {
+
+// By who drafted.
+Json drafts_json(const DraftUsages& drafts) {
+  Json json = Json::object();
+  for (size_t i = 0; i < kDraftSources; ++i) {
+    if (drafts[i].drafted_tokens == 0) continue;
+    json[to_string(static_cast<DraftSource>(i))] = {{"n", drafts[i].drafted_tokens},
+                                                    {"n_accepted", drafts[i].accepted_tokens}};
+  }
+  return json;
+}
+
+}  // namespace
 
 void ReplyUsage::add(const RequestSummary& summary) {
   usage.prompt_tokens += summary.usage.prompt_tokens;
@@ -24,6 +39,7 @@ void ReplyUsage::add(const RequestSummary& summary) {
   usage.image_tokens += summary.usage.image_tokens;
   usage.drafted_tokens += summary.usage.drafted_tokens;
   usage.accepted_tokens += summary.usage.accepted_tokens;
+  for (size_t i = 0; i < kDraftSources; ++i) usage.drafts[i] += summary.usage.drafts[i];
   usage.seed = summary.usage.seed;
   timings = summary.timings;
 }
@@ -87,6 +103,7 @@ Json timings_json(const ReplyUsage& sum, double decode_limit) {
   if (usage.drafted_tokens > 0) {
     json["draft_n"] = usage.drafted_tokens;
     json["draft_n_accepted"] = usage.accepted_tokens;
+    json["drafts"] = drafts_json(usage.drafts);
   }
   if (decode_limit > 0 && t.decode_tokens_per_s > 0) json["limit_share"] = t.decode_tokens_per_s / decode_limit;
   return json;

@@ -52,7 +52,7 @@ void InfoRoutes::slots(http::Exchange& exchange) const {
     slots.push_back({{"id", slots.size()},
                      {"id_task", -1},
                      {"n_ctx", core_.engine.info().n_ctx},
-                     {"speculative", !core_.engine.info().drafter.empty()},
+                     {"speculative", !core_.engine.info().drafters.empty()},
                      {"is_processing", is_processing}});
   };
   for (int32_t i = 0; i < stats.n_running; ++i) add(true);

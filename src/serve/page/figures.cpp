@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "candor/drafts.h"
 #include "candor/info.h"
 #include "candor/metrics.h"
 #include "candor/presets.h"
@@ -96,6 +97,25 @@ Json steps_json(const StepHistory* history, int64_t n_known) {
           {"busy_ms", totals.busy_ms},
           {"operations", history->operations()},
           {"newest", std::move(rows)}};
+}
+
+// By who drafted; empty where nobody may.
+Json drafts_json(const EngineMetrics& seen, const ModelInfo& info) {
+  Json rows = Json::array();
+  for (size_t i = 0; i < kDraftSources; ++i) {
+    const auto source = static_cast<DraftSource>(i);
+    const DraftUsage& usage = seen.drafts[i];
+    const bool is_here = std::ranges::find(info.drafters, source) != info.drafters.end();
+    if (!is_here && usage.n_steps == 0) continue;
+    rows.push_back({{"drafter", to_string(source)},
+                    {"steps", usage.n_steps},
+                    {"drafted", usage.drafted_tokens},
+                    {"accepted", usage.accepted_tokens},
+                    {"plain_ms", usage.plain_ms},
+                    {"added_ms", usage.added_ms},
+                    {"saved_ms", usage.saved_ms}});
+  }
+  return rows;
 }
 
 // Of the device that computes, else of the machine.
@@ -197,6 +217,7 @@ void send_live(const ServerCore& server, http::Exchange& exchange) {
                {"memory", memory_json(info, core.engine.device())},
                {"energy_uj", energy_json()},
                {"limit", std::move(limit)},
+               {"drafts", drafts_json(seen, info)},
                {"steps", steps_json(server.steps, n_known.value_or(0))}};
   answer(exchange, json);
 }
