@@ -158,6 +158,8 @@ async function machine({ page, url }) {
   await page.waitForFunction((old) => document.querySelector(".chart [aria-label^='K/V']").ariaLabel !== old.blocks, before);
   await page.waitForFunction((old) => document.querySelector(".charts canvas").toDataURL() !== old.picture, before);
   check((await shown()).steep !== "–", "percentiles are there");
+  const drafters = await page.locator("[aria-label='Drafts'] tbody th").allInnerTexts();
+  check(drafters.length === 2 && /^n-grams/.test(drafters[0]) && /^head/.test(drafters[1]), `n-grams draft beside the head: ${drafters}`);
   await ask(5);
   await page.waitForSelector(".chart [aria-label^='Step by operation']");
   const words = await page.getAttribute(".chart [aria-label^='Step by operation']", "aria-label");

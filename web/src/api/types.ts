@@ -67,6 +67,17 @@ export type StepRow = [
   operations: number[], // microseconds; empty where they were not measured
 ];
 
+// Who drafted, in requests that ended; milliseconds by the costs measured.
+export interface Drafts {
+  drafter: string;
+  steps: number; // in which it drafted, counted for each sequence
+  drafted: number;
+  accepted: number;
+  plain_ms: number; // these steps without drafts; 0: not counted
+  added_ms: number;
+  saved_ms: number;
+}
+
 // GET /v1/ui/live
 export interface Live {
   sampled_tokens: number;
@@ -87,6 +98,7 @@ export interface Live {
   memory: { device: string | null; weights: number; kv: number; available: number; machine: number }; // of the device, else the machine's
   energy_uj: [name: string, used: number, range: number][] | null; // counters that begin anew behind their range
   limit: { read_bytes_per_s: number; steps_per_s: number } | null;
+  drafts: Drafts[]; // empty: nobody drafts
   steps: {
     n: number;
     prefill_rows: number;
@@ -173,6 +185,7 @@ export interface Timings {
   prompt_chunks?: [begin_ms: number, ms: number, tokens: number][];
   draft_n?: number;
   draft_n_accepted?: number;
+  drafts?: Record<string, { n: number; n_accepted: number }>; // by who drafted
   limit_share?: number;
 }
 

@@ -1,5 +1,6 @@
 // One message, its branches, and what can be done with it.
 import { useSignal } from "@preact/signals";
+import type { Timings } from "../api/types";
 import { edit, isBusy, regenerate } from "../store/actions";
 import { keep } from "../store/library";
 import { active, store, tickOf } from "../store/store";
@@ -47,13 +48,20 @@ function Branches({ node }: { node: MessageNode }) {
   );
 }
 
+// By who drafted, where several did.
+function draftsOf(t: Timings): string {
+  if (!t.draft_n) return "";
+  const by = Object.entries(t.drafts ?? {}).map(([drafter, one]) => `${drafter} ${one.n_accepted} of ${one.n}`);
+  return `; ${t.draft_n_accepted} of ${t.draft_n} drafts were right${by.length > 1 ? ` (${by.join(", ")})` : ""}`;
+}
+
 function Figures({ node }: { node: MessageNode }) {
   tickOf(node.id).value;
   const t = node.timings;
   if (!t) return node.tookMs ? <span class="figures">{node.tokens?.length ?? 0} tokens, {duration(node.tookMs)}</span> : null;
   const share = t.limit_share ? `, ${(t.limit_share * 100).toFixed(0)} % of this machine's limit` : "";
   return (
-    <span class="figures" title={`seed ${t.seed}${t.draft_n ? `; ${t.draft_n_accepted} of ${t.draft_n} drafts were right` : ""}`}>
+    <span class="figures" title={`seed ${t.seed}${draftsOf(t)}`}>
       {t.predicted_n} tokens · {t.predicted_per_second.toFixed(1)} / s{share} · first after {duration(t.ttft_ms)}
       {node.finish && node.finish !== "stop" ? ` · ended by ${node.finish}` : ""}
     </span>

@@ -5,6 +5,7 @@ import { active, shown } from "../store/store";
 import { Timeline } from "../chat/timeline";
 import { bytes } from "../ui/parts";
 import { Charts } from "./charts";
+import { Drafters } from "./drafters";
 import { Percentiles } from "./percentiles";
 
 const rounded = (x: number) => x.toLocaleString("en", { maximumFractionDigits: x < 100 ? 1 : 0 });
@@ -64,6 +65,7 @@ export function Machine() {
       <div class="below-charts">
         <Percentiles />
         <Memory />
+        <Drafters />
       </div>
       <LastRequest />
     </div>
