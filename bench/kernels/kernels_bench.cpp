@@ -117,16 +117,29 @@ void bench_matmul(benchmark::State& state, const Machine& machine, DType dtype, 
   report(state, machine, static_cast<double>(packed_bytes(shape)), 2 * macs, arithmetic_of(dtype));
 }
 
+// Of pages in this format. q4's heads are rotated.
+KvPages pages_of(KvFormat format, int32_t head_dim) {
+  KvPages pages;
+  pages.format = format;
+  if (format == KvFormat::kQ4) pages.rotated_dims = rotated_dims(head_dim, 0);
+  return pages;
+}
+
 // n_rows queries of 4 heads at the end of a context, one K/V head of 64.
-void bench_attend(benchmark::State& state, const Machine& machine, int32_t n_rows, int32_t context) {
+void bench_attend(benchmark::State& state, const Machine& machine, KvFormat format, int32_t n_rows, int32_t context) {
   const platform::ScopedFloatMode mode;
   constexpr int32_t kDim = 64;
   constexpr int32_t kHeads = 4;
+  const size_t page = kv_page_bytes(kDim, format);
   const int32_t n_blocks = (context + kPageTokens - 1) / kPageTokens;
-  const Bytes memory(static_cast<size_t>(n_blocks) * 2 * kv_page_bytes(kDim));
+  const Bytes memory(static_cast<size_t>(n_blocks) * 2 * page);
   std::vector<int32_t> blocks(static_cast<size_t>(n_blocks));
   for (int32_t i = 0; i < n_blocks; ++i) blocks[static_cast<size_t>(i)] = i;
-  const KvPages pages{memory.get(), blocks.data(), 2 * kv_page_bytes(kDim), 0, kv_page_bytes(kDim)};
+  KvPages pages = pages_of(format, kDim);
+  pages.base = memory.get();
+  pages.block_table = blocks.data();
+  pages.block_bytes = 2 * page;
+  pages.v_offset = page;
   const std::vector<float> values = random_values(int64_t{context} * kDim);
   machine.table->store_kv({pages, values.data(), values.data(), kDim, kDim, 0, context});
   const std::vector<float> q = random_values(int64_t{n_rows} * kHeads * kDim);
@@ -136,36 +149,38 @@ void bench_attend(benchmark::State& state, const Machine& machine, int32_t n_row
                         kHeads, kDim,     context - n_rows, 0,          0.125f};
   for (auto _ : state) machine.table->attend(args, scratch.get());
   const double keys = static_cast<double>(n_rows) * (context - 0.5 * n_rows);
-  report(state, machine, static_cast<double>(2 * kv_page_bytes(kDim)) * n_blocks, keys * kHeads * kDim * 4,
-         Arithmetic::kBf16);
+  report(state, machine, static_cast<double>(2 * page) * n_blocks, keys * kHeads * kDim * 4, Arithmetic::kBf16);
 }
 
 // What decoding one token reads: 128 pairs of layer and head in turn, whose pages of a block stand side by side.
-void bench_decode_attend(benchmark::State& state, const Machine& machine, KvFormat format, int32_t context) {
+void bench_decode_attend(benchmark::State& state, const Machine& machine, KvFormat format, int32_t n_heads) {
   const platform::ScopedFloatMode mode;
+  constexpr int32_t kContext = 8192;
   constexpr int32_t kDim = 64;
-  constexpr int32_t kHeads = 4;
   constexpr size_t kPairs = 128;
   const size_t page = kv_page_bytes(kDim, format);
-  const size_t block = kPairs * 2 * page;
-  const int32_t n_blocks = context / kPageTokens;
-  auto memory = *platform::HugeBuffer::allocate(static_cast<size_t>(n_blocks) * block, "pages");
+  const int32_t n_blocks = kContext / kPageTokens;
+  KvPages pages = pages_of(format, kDim);
+  pages.block_bytes = kPairs * 2 * page;
+  auto memory = *platform::HugeBuffer::allocate(static_cast<size_t>(n_blocks) * pages.block_bytes, "pages");
   std::memset(memory.data(), 0, memory.size());
+  pages.base = memory.data();
   std::vector<int32_t> blocks(static_cast<size_t>(n_blocks));
   for (int32_t i = 0; i < n_blocks; ++i) blocks[static_cast<size_t>(i)] = i;
-  const std::vector<float> q = random_values(int64_t{kHeads} * kDim);
+  pages.block_table = blocks.data();
+  const std::vector<float> q = random_values(int64_t{n_heads} * kDim);
   std::vector<float> dst(q.size());
   const Bytes scratch(attend_scratch_bytes(kDim));
   size_t pair = 0;
   for (auto _ : state) {
-    const size_t k = pair * 2 * page;
-    const KvPages pages{memory.data(), blocks.data(), block, k, k + page, format};
+    pages.k_offset = pair * 2 * page;
+    pages.v_offset = pages.k_offset + page;
     machine.table->attend(
-        {pages, q.data(), kHeads * kDim, dst.data(), kHeads * kDim, 1, kHeads, kDim, context - 1, 0, 0.125f},
+        {pages, q.data(), n_heads * kDim, dst.data(), n_heads * kDim, 1, n_heads, kDim, kContext - 1, 0, 0.125f},
         scratch.get());
     pair = (pair + 1) % kPairs;
   }
-  report(state, machine, 2.0 * static_cast<double>(page) * n_blocks, 4.0 * kHeads * kDim * context,
+  report(state, machine, 2.0 * static_cast<double>(page) * n_blocks, 4.0 * n_heads * kDim * kContext,
          Arithmetic::kBf16);
 }
 
@@ -178,16 +193,23 @@ void add_all(const Machine& machine) {
       });
     }
   }
-  for (const auto& [n_rows, context] : {std::pair{1, 4096}, std::pair{1, 32768}, std::pair{512, 512}, {256, 8192}}) {
+  for (const auto& [n_rows, context] : {std::pair{1, 4096}, std::pair{1, 32768}, std::pair{512, 512}}) {
     const std::string name = "attend/" + std::to_string(n_rows) + "_rows/context_" + std::to_string(context);
     benchmark::RegisterBenchmark(name.c_str(), [machine, n_rows = n_rows, context = context](benchmark::State& state) {
-      bench_attend(state, machine, n_rows, context);
+      bench_attend(state, machine, KvFormat::kBf16, n_rows, context);
     });
   }
   for (const auto& [name, format] :
-       {std::pair{"attend/decode_8192_bf16", KvFormat::kBf16}, {"attend/decode_8192_q8_0", KvFormat::kQ8}}) {
-    benchmark::RegisterBenchmark(name, [machine, format = format](benchmark::State& state) {
-      bench_decode_attend(state, machine, format, 8192);
+       {std::pair{"bf16", KvFormat::kBf16}, {"q8_0", KvFormat::kQ8}, {"q4", KvFormat::kQ4}}) {
+    for (const int32_t n_heads : {4, 1}) {
+      const std::string decode = std::string("attend/decode_8192_") + name + "/heads_" + std::to_string(n_heads);
+      benchmark::RegisterBenchmark(decode.c_str(), [machine, format = format, n_heads](benchmark::State& state) {
+        bench_decode_attend(state, machine, format, n_heads);
+      });
+    }
+    const std::string prompt = std::string("attend/256_rows/context_8192_") + name;
+    benchmark::RegisterBenchmark(prompt.c_str(), [machine, format = format](benchmark::State& state) {
+      bench_attend(state, machine, format, 256, 8192);
     });
   }
 }
