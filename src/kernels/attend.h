@@ -5,8 +5,8 @@
 //   V page: [Dp / 16][16][16] pairs (v[2t][d], v[2t+1][d]) of bf16: group of dims, pair of tokens, dim
 // with Dp = head_dim rounded up to 16: the right operands that AMX wants for QK^T and PV. Tokens of a page that were
 // never stored are zeros (store_kv clears a page when it writes its first token), so that 0 * v stays 0.
-// That is KvFormat::kBf16. The others keep single numbers, K [2][Dp][16 tokens] and V [Dp / 16][32 tokens][16 dims]:
-// kF32 as they are; kQ8 as int8, after one f16 scale for each 32 dims of a token, [Dp / 32, rounded up][32 tokens].
+// That is KvFormat::kBf16. kF32 keeps single numbers, K [2][Dp][16 tokens] and V [Dp / 16][32 tokens][16 dims]. kQ8 has
+// the pairs of kBf16 as int8, after one f16 scale for each 32 dims of a token, [Dp / 32, rounded up][32 tokens].
 // kQ4 has the scales of kQ8, then codes of 4 bits, two in a byte: dim d of 32 and, in the high nibble, dim d + 16 stand
 // where kQ8 would have dim d of half as many dims. Its heads are rotated in blocks of rotated_dims.
 // Latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) has K pages alone: a token's value is the first dims of its key,

@@ -1,133 +1,18 @@
 #include "kernels/attend.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "base/half.h"
-#include "kernels/kv_codes.h"
-#include "kernels/test_support.h"
+#include "kernels/attend_test_support.h"
 
 namespace candor::kernels::testing {
 
 namespace {
 
 class attend : public KernelTest {};
-
-// A sequence of n tokens in pages whose blocks lie in reverse order, with dirt in the memory before.
-struct Sequence {
-  Sequence(const KernelTable& table, int32_t n_tokens, int32_t dim, KvFormat format = KvFormat::kBf16)
-      : n(n_tokens),
-        head_dim(dim),
-        k(random_row(int64_t{n_tokens} * dim, 1)),
-        v(random_row(int64_t{n_tokens} * dim, 2)),
-        n_blocks((n_tokens + kPageTokens - 1) / kPageTokens),
-        memory(static_cast<size_t>(n_blocks) * 2 * kv_page_bytes(dim, format)) {
-    std::memset(memory.data(), 0xff, memory.size());
-    for (int32_t i = 0; i < n_blocks; ++i) blocks.push_back(n_blocks - 1 - i);
-    const size_t page = kv_page_bytes(dim, format);
-    pages = {memory.data(), blocks.data(), 2 * page, 0, page, format};
-    if (format == KvFormat::kQ4) pages.rotated_dims = rotated_dims(dim, 0);
-    const int32_t cut = n_tokens / 3;
-    table.store_kv({pages, k.data(), v.data(), dim, dim, 0, cut});
-    table.store_kv({pages, k.data() + cut * dim, v.data() + cut * dim, dim, dim, cut, n_tokens - cut});
-  }
-
-  int32_t n;
-  int32_t head_dim;
-  std::vector<float> k;
-  std::vector<float> v;
-  int32_t n_blocks;
-  Buffer memory;
-  std::vector<int32_t> blocks;
-  KvPages pages;
-};
-
-struct Query {
-  int32_t first = 0;
-  int32_t n_rows = 1;
-  int32_t heads = 1;
-  int32_t window = 0;
-  float softcap = 0.0f;
-  const float* slopes = nullptr;
-  const float* sinks = nullptr;
-  const float* biases = nullptr;
-  int32_t bias_reach = 0;
-};
-
-std::vector<float> queries(const Sequence& s, const Query& query) {
-  std::vector<float> all = random_row(int64_t{s.n} * query.heads * s.head_dim, 3, 2.0f);
-  const auto width = static_cast<int64_t>(query.heads) * s.head_dim;
-  return {all.begin() + query.first * width, all.begin() + (query.first + query.n_rows) * width};
-}
-
-AttendArgs args_of(const Sequence& s, const Query& query, const std::vector<float>& q, std::vector<float>& dst) {
-  dst.assign(q.size(), -1.0f);
-  const int64_t stride = static_cast<int64_t>(query.heads) * s.head_dim;
-  return {.pages = s.pages,
-          .q = q.data(),
-          .q_stride = stride,
-          .dst = dst.data(),
-          .dst_stride = stride,
-          .n_rows = query.n_rows,
-          .n_group_heads = query.heads,
-          .head_dim = s.head_dim,
-          .first_position = query.first,
-          .window_tokens = query.window,
-          .scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim)),
-          .softcap = query.softcap,
-          .slopes = query.slopes,
-          .sinks = query.sinks,
-          .biases = query.biases,
-          .bias_reach = query.bias_reach};
-}
-
-std::vector<float> run(const KernelTable& table, const Sequence& s, const Query& query) {
-  const auto q = queries(s, query);
-  std::vector<float> dst;
-  const AttendArgs args = args_of(s, query, q, dst);
-  const Buffer scratch(attend_scratch_bytes(s.head_dim));
-  table.attend(args, scratch.data());
-  return dst;
-}
-
-std::vector<float> run_in_splits(const KernelTable& table, const Sequence& s, const Query& query) {
-  const auto q = queries(s, query);
-  std::vector<float> dst;
-  const AttendArgs args = args_of(s, query, q, dst);
-  const Buffer scratch(attend_scratch_bytes(s.head_dim));
-  const SplitRange range = splits_of_rows(args);
-  const size_t bytes = attend_partial_bytes(query.n_rows * query.heads, s.head_dim);
-  const Buffer partials(bytes * static_cast<size_t>(range.end - range.first));
-  for (int32_t i = range.end; i-- > range.first;) {
-    table.attend_split(args, i, partials.data() + static_cast<size_t>(i - range.first) * bytes, scratch.data());
-  }
-  table.attend_combine(args, partials.data(), scratch.data());
-  return dst;
-}
-
-// Latent attention: K pages alone.
-std::vector<float> run_latent(const KernelTable& table, const Sequence& s, const Query& query, int32_t latent_dim) {
-  const size_t page = kv_page_bytes(s.head_dim, s.pages.format);
-  const Buffer memory(static_cast<size_t>(s.n_blocks) * page);
-  std::memset(memory.data(), 0xff, memory.size());
-  KvPages pages = {memory.data(), s.blocks.data(), page, 0, 0, s.pages.format};
-  if (pages.format == KvFormat::kQ4) pages.rotated_dims = rotated_dims(s.head_dim, latent_dim);
-  table.store_kv({pages, s.k.data(), nullptr, s.head_dim, s.head_dim, 0, s.n});
-  const auto q = queries(s, query);
-  std::vector<float> dst;
-  AttendArgs args = args_of(s, query, q, dst);
-  dst.assign(static_cast<size_t>(query.n_rows * query.heads * latent_dim), -1.0f);
-  args.pages = pages;
-  args.dst = dst.data();
-  args.dst_stride = static_cast<int64_t>(query.heads) * latent_dim;
-  args.latent_dim = latent_dim;
-  const Buffer scratch(attend_scratch_bytes(s.head_dim));
-  table.attend(args, scratch.data());
-  return dst;
-}
 
 // f64 attention of one query over bf16 K and V.
 std::vector<double> expected(const Sequence& s, const float* q, int32_t position, int32_t window, double cap = 0.0,
@@ -153,56 +38,51 @@ std::vector<double> expected(const Sequence& s, const float* q, int32_t position
   return out;
 }
 
-// In double: the matrix itself, whose rows are those of i and j with an odd number of bits in common.
-std::vector<double> rotated(const std::vector<double>& x, size_t block) {
-  std::vector<double> y(x.size());
-  for (size_t i = 0; i < x.size(); ++i) {
-    const size_t first = i / block * block;
-    for (size_t j = first; j < first + block; ++j) {
-      y[i] += (std::popcount((i - first) & (j - first)) % 2 == 0 ? 1.0 : -1.0) * x[j];
+// Up to a border all rows at once, listed in another order; then one row after another goes on from its records.
+void go_on_alone(KvFormat format) {
+  const Sequence s(*runnable_tables().back(), kSplitTokens + 400, 64, format);
+  const Query query{kSplitTokens + 380, 9, 4, 0};
+  const auto wanted = run(*runnable_tables().back(), s, query);
+  const auto q = queries(s, query);
+  const std::vector<int32_t> rows = {4, 0, 8, 1, 7, 2, 6, 3, 5};
+  const size_t record = attend_partial_bytes(query.heads, s.head_dim);
+  for (const KernelTable* table : tested_tables()) {
+    for (const int32_t border : {1536, kSplitTokens, kSplitTokens + 256}) {
+      std::vector<float> dst;
+      AttendArgs shared = args_of(s, query, q, dst);
+      shared.q_rows = rows.data();
+      shared.first_position = border - 1;
+      shared.end_token = border;
+      const Buffer scratch(attend_scratch_bytes(s.head_dim));
+      const Buffer all(9 * record);
+      const Buffer own(9 * 2 * record);  // of each row, two splits
+      for (int32_t split = 0; split * kSplitTokens < border; ++split) {
+        table->attend_split(shared, split, all.data(), scratch.data());
+        for (size_t i = 0; i < 9; ++i) {
+          const auto place = static_cast<size_t>(rows[i] * 2 + split);
+          std::memcpy(own.data() + place * record, all.data() + i * record, record);
+        }
+      }
+      for (int32_t row = 0; row < 9; ++row) {
+        AttendArgs alone = args_of(s, query, q, dst);
+        alone.q += row * alone.q_stride;
+        alone.n_rows = 1;
+        alone.first_position += row;
+        alone.resume_token = border;
+        std::byte* partials = own.data() + static_cast<size_t>(row * 2) * record;
+        for (int32_t split = border / kSplitTokens; split < 2; ++split) {
+          table->attend_split(alone, split, partials + static_cast<size_t>(split) * record, scratch.data());
+        }
+        table->attend_combine(alone, partials, scratch.data());
+        const std::vector<float> seen(dst.begin(), dst.begin() + query.heads * s.head_dim);
+        const auto first = wanted.begin() + row * query.heads * s.head_dim;
+        ASSERT_EQ(first_difference({first, first + std::ssize(seen)}, seen), -1) << table->name << " " << border;
+      }
     }
-    y[i] /= std::sqrt(static_cast<double>(block));
   }
-  return y;
-}
-
-// The nearest level, by trying all.
-double nearest_level(double ratio) {
-  double nearest = kQ4Levels[0];
-  for (const int8_t level : kQ4Levels) {
-    if (std::abs(ratio - level) < std::abs(ratio - nearest)) nearest = level;
-  }
-  return nearest;
-}
-
-// What pages of 4 bits keep of a vector, rotated back.
-std::vector<double> kept(const float* x, size_t dim, size_t block) {
-  std::vector<double> y = rotated({x, x + dim}, block);
-  for (size_t d = 0; d < dim; d += 32) {
-    const auto end = y.begin() + static_cast<int64_t>(std::min(d + 32, dim));
-    double largest = 0;
-    for (auto it = y.begin() + static_cast<int64_t>(d); it != end; ++it) largest = std::max(largest, std::abs(*it));
-    const double scale = static_cast<double>(f16_to_f32(f32_to_f16(static_cast<float>(largest / 127))));
-    for (auto it = y.begin() + static_cast<int64_t>(d); it != end; ++it) *it = scale * nearest_level(*it / scale);
-  }
-  return rotated(y, block);
 }
 
 }  // namespace
-
-// One token: its value, whatever its score.
-TEST_F(attend, pages_of_4_bits_keep_the_nearest_levels_of_rotated_heads) {
-  for (const auto& [dim, block] : {std::pair{64, 64}, {80, 16}, {96, 32}, {128, 128}, {512, 256}}) {
-    for (const KernelTable* table : runnable_tables()) {
-      const Sequence s(*table, 1, dim, KvFormat::kQ4);
-      EXPECT_EQ(s.pages.rotated_dims, block);
-      const auto out = run(*table, s, {});
-      const auto want = kept(s.v.data(), static_cast<size_t>(dim), static_cast<size_t>(block));
-      // bf16 of each level times its scale, then the rotation of them.
-      for (size_t d = 0; d < out.size(); ++d) ASSERT_NEAR(out[d], want[d], 0.01) << table->name << " " << dim;
-    }
-  }
-}
 
 TEST_F(attend, agrees_with_f64_for_every_head_width_and_window) {
   const KernelTable& table = *tested_tables().back();
@@ -339,18 +219,6 @@ TEST_F(attend, a_latent_has_the_bits_of_values_that_were_stored) {
   }
 }
 
-TEST_F(attend, a_number_that_int8_cannot_hold_makes_what_sees_it_not_a_number) {
-  const KernelTable& table = *runnable_tables().back();
-  const Sequence sound(table, 40, 64, KvFormat::kQ8);
-  std::vector<float> v = random_row(64, 5);
-  v[3] = std::numeric_limits<float>::infinity();
-  table.store_kv({sound.pages, sound.k.data(), v.data(), 64, 64, 39, 1});
-  const auto seen = run(table, sound, {39, 1, 1, 0});
-  EXPECT_TRUE(std::isnan(seen[3]));
-  EXPECT_TRUE(std::isfinite(seen[40]));  // the other scale's dims
-  EXPECT_TRUE(std::isfinite(run(table, sound, {38, 1, 1, 0})[40]));
-}
-
 TEST_F(attend, a_key_that_is_not_a_number_reaches_those_who_see_it_and_nobody_else) {
   constexpr int32_t kBad = 150;
   for (const KernelTable* table : tested_tables()) {
@@ -370,16 +238,35 @@ TEST_F(attend, a_key_that_is_not_a_number_reaches_those_who_see_it_and_nobody_el
 
 TEST_F(attend, a_row_has_the_same_bits_alone_and_in_a_chunk_and_in_pieces) {
   const KernelTable& table = *runnable_tables().back();
-  const Sequence s(table, 2 * kSplitTokens + 300, 64);
-  for (const int32_t window : {0, 500, 3000}) {
-    for (const int32_t first : {0, kSplitTokens - 20, 2 * kSplitTokens - 10, 2 * kSplitTokens + 260}) {
-      const Query chunk{first, 40, 2, window};
-      const auto all = run(table, s, chunk);
-      EXPECT_EQ(first_difference(all, run_in_splits(table, s, chunk)), -1) << first;
-      for (const int32_t i : {0, 1, 13, 25, 39}) {
-        const auto one = run(table, s, {first + i, 1, 2, window});
-        const std::vector<float> row(all.begin() + i * 128, all.begin() + (i + 1) * 128);
-        ASSERT_EQ(first_difference(row, one), -1) << first << " + " << i << " window " << window;
+  for (const KvFormat format : {KvFormat::kBf16, KvFormat::kQ8, KvFormat::kQ4}) {
+    const Sequence s(table, 2 * kSplitTokens + 300, 64, format);
+    for (const int32_t window : {0, 500, 3000}) {
+      for (const int32_t first : {0, kSplitTokens - 20, 2 * kSplitTokens - 10, 2 * kSplitTokens + 260}) {
+        const Query chunk{first, 40, 2, window};
+        const auto all = run(table, s, chunk);
+        EXPECT_EQ(first_difference(all, run_in_splits(table, s, chunk)), -1) << first;
+        for (const int32_t i : {0, 1, 13, 25, 39}) {
+          const auto one = run(table, s, {first + i, 1, 2, window});
+          const std::vector<float> row(all.begin() + i * 128, all.begin() + (i + 1) * 128);
+          ASSERT_EQ(first_difference(row, one), -1) << first << " + " << i << " window " << window;
+        }
+      }
+    }
+  }
+}
+
+// Tokens behind a row are stored with it in a chunk, and after it when it is computed alone.
+TEST_F(attend, a_row_has_the_same_bits_before_what_it_does_not_see_is_stored) {
+  for (const KvFormat format : {KvFormat::kBf16, KvFormat::kQ8, KvFormat::kQ4}) {
+    for (const KernelTable* table : tested_tables()) {
+      const Sequence s(*table, 400, 64, format);
+      const auto all = run(*table, s, {300, 40, 3});
+      for (const int32_t i : {0, 3, 20, 39}) {
+        const Sequence shorter(*table, 301 + i, 64, format);
+        // Numbers of a sequence do not depend on its length; queries are made of as many tokens.
+        const auto one = run(*table, shorter, {300 + i, 1, 3});
+        const std::vector<float> row(all.begin() + i * 192, all.begin() + (i + 1) * 192);
+        ASSERT_EQ(first_difference(row, one), -1) << table->name << " " << i;
       }
     }
   }
@@ -394,48 +281,8 @@ TEST_F(attend, every_instruction_set_gives_the_same_bits_in_pieces) {
   }
 }
 
-// Up to a border all rows at once, listed in another order; then one row after another goes on from its records.
 TEST_F(attend, rows_that_see_a_beginning_together_go_on_alone_to_the_same_bits) {
-  const Sequence s(*runnable_tables().back(), kSplitTokens + 400, 64);
-  const Query query{kSplitTokens + 380, 9, 4, 0};
-  const auto wanted = run(*runnable_tables().back(), s, query);
-  const auto q = queries(s, query);
-  const std::vector<int32_t> rows = {4, 0, 8, 1, 7, 2, 6, 3, 5};
-  const size_t record = attend_partial_bytes(query.heads, s.head_dim);
-  for (const KernelTable* table : tested_tables()) {
-    for (const int32_t border : {1536, kSplitTokens, kSplitTokens + 256}) {
-      std::vector<float> dst;
-      AttendArgs shared = args_of(s, query, q, dst);
-      shared.q_rows = rows.data();
-      shared.first_position = border - 1;
-      shared.end_token = border;
-      const Buffer scratch(attend_scratch_bytes(s.head_dim));
-      const Buffer all(9 * record);
-      const Buffer own(9 * 2 * record);  // of each row, two splits
-      for (int32_t split = 0; split * kSplitTokens < border; ++split) {
-        table->attend_split(shared, split, all.data(), scratch.data());
-        for (size_t i = 0; i < 9; ++i) {
-          const auto place = static_cast<size_t>(rows[i] * 2 + split);
-          std::memcpy(own.data() + place * record, all.data() + i * record, record);
-        }
-      }
-      for (int32_t row = 0; row < 9; ++row) {
-        AttendArgs alone = args_of(s, query, q, dst);
-        alone.q += row * alone.q_stride;
-        alone.n_rows = 1;
-        alone.first_position += row;
-        alone.resume_token = border;
-        std::byte* partials = own.data() + static_cast<size_t>(row * 2) * record;
-        for (int32_t split = border / kSplitTokens; split < 2; ++split) {
-          table->attend_split(alone, split, partials + static_cast<size_t>(split) * record, scratch.data());
-        }
-        table->attend_combine(alone, partials, scratch.data());
-        const std::vector<float> seen(dst.begin(), dst.begin() + query.heads * s.head_dim);
-        const auto first = wanted.begin() + row * query.heads * s.head_dim;
-        ASSERT_EQ(first_difference({first, first + std::ssize(seen)}, seen), -1) << table->name << " " << border;
-      }
-    }
-  }
+  for (const KvFormat format : {KvFormat::kBf16, KvFormat::kQ8, KvFormat::kQ4}) go_on_alone(format);
 }
 
 TEST_F(attend, long_contexts_agree_with_f64_across_splits) {

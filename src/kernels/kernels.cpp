@@ -27,8 +27,7 @@ size_t attend_scratch_bytes(int32_t head_dim) {
   const auto queries = static_cast<size_t>(round_up(head_dim, 16)) * kAttendQueries * sizeof(float);
   const size_t rows = queries + size_t{kKeyTile} * kAttendQueries * sizeof(float);
   const size_t expanded = 2 * (kKeyTile / kPageTokens) * kv_page_bytes(head_dim);
-  const size_t codes = kv_page_bytes(head_dim, KvFormat::kQ8);
-  return queries + rows + rows / 2 + 2 * attend_partial_bytes(kAttendQueries, head_dim) + expanded + codes;
+  return queries + rows + rows / 2 + 2 * attend_partial_bytes(kAttendQueries, head_dim) + expanded;
 }
 
 std::vector<const KernelTable*> runnable_tables() {

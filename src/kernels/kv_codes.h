@@ -1,5 +1,6 @@
 #pragma once
-// K and V in 4 bits (KvFormat::kQ4). A head is rotated by a Hadamard matrix first, which spreads what few dims have
+// K and V as codes. What multiplies them is integers of 16 bits at most kMostWord large. Those of 4 bits
+// (KvFormat::kQ4) are of rotated heads. A head is rotated by a Hadamard matrix first, which spreads what few dims have
 // over all of them (Ashkboos et al., "QuaRot", 2024); then each 32 dims of a token share a scale, f16(amax / 127), and
 // a number becomes the nearest of 16 levels times it. The levels are those that err least for numbers as rotation
 // leaves them, near to normal (S. Lloyd, "Least squares quantization in PCM", 1982). Order: numerics.md, "Attention".
@@ -8,6 +9,9 @@
 #include <cstdint>
 
 namespace candor::kernels {
+
+inline constexpr float kMostWord = 32639.0f;  // 127 * 256 + 127: 256 times an int8 and an int8 hold it
+inline constexpr float kWordUnit = 1.0f / kMostWord;
 
 // A row of 16 for each of 16 numbers: 1, or -1 where i and j have an odd number of bits in common.
 struct HadamardRows {

@@ -6,8 +6,10 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "backend/cpu/cpu_backend.h"
+#include "candor/kv_type.h"
 #include "engine/engine_impl.h"
 #include "engine/open/device_choice.h"
 #include "engine_fixture.h"
@@ -251,6 +253,7 @@ class Invariance : public testing::TinyModelTest {
     EngineOptions options = testing::options_for(path);
     options.n_ctx = n_ctx_;
     options.fast_weights = fast_weights_;
+    options.kv_type = kv_type_;
     options.kv_blocks = n_ctx_ / kBlockTokens * 16;
     options.prefix_cache = false;
     options.costs = StepCosts{.points = {{1, 0.0}}, .attend_ns = 0};
@@ -330,6 +333,7 @@ class Invariance : public testing::TinyModelTest {
 
   int32_t n_ctx_ = 640;
   bool fast_weights_ = false;
+  std::optional<KvType> kv_type_;
   std::filesystem::path draft_path_;  // empty: the model itself
   std::string last_difference_;
 };
@@ -338,6 +342,7 @@ struct Weights {
   DType dtype;
   int32_t head_dim;
   bool is_fast = false;  // read as --fast-weights asks
+  std::optional<KvType> kv_type{};
 };
 
 class InvarianceOf : public Invariance, public ::testing::WithParamInterface<Weights> {};
@@ -347,6 +352,7 @@ TEST_P(InvarianceOf, every_answer_is_the_one_given_alone) {
   model.context_tokens = 1024;
   model.ffn_dim = model.dim;
   fast_weights_ = GetParam().is_fast;
+  kv_type_ = GetParam().kv_type;
   testing::TinyModelOptions draft;
   draft.vocab = model.vocab;
   draft_path_ = tiny_path(draft);
@@ -363,17 +369,18 @@ TEST_P(InvarianceOf, every_answer_is_the_one_given_alone) {
 
 std::string weights_name(const ::testing::TestParamInfo<Weights>& info) {
   return std::string(info.param.is_fast ? "fast_" : "") + std::string(dtype_info(info.param.dtype).name) +
-         "_heads_of_" + std::to_string(info.param.head_dim);
+         "_heads_of_" + std::to_string(info.param.head_dim) +
+         (info.param.kv_type ? "_kv_" + std::string(name_of(*info.param.kv_type)) : "");
 }
 
-INSTANTIATE_TEST_SUITE_P(weights, InvarianceOf,
-                         ::testing::Values(Weights{DType::kF32, 64}, Weights{DType::kF16, 128},
-                                           Weights{DType::kBF16, 128}, Weights{DType::kQ8_0, 64},
-                                           Weights{DType::kQ4_0, 80}, Weights{DType::kQ4_K, 128},
-                                           Weights{DType::kQ6_K, 80}, Weights{DType::kMXFP4, 64},
-                                           Weights{DType::kFP8, 64}, Weights{DType::kFP4, 64},
-                                           Weights{DType::kQ4_K, 64, true}),
-                         weights_name);
+INSTANTIATE_TEST_SUITE_P(
+    weights, InvarianceOf,
+    ::testing::Values(Weights{DType::kF32, 64}, Weights{DType::kF16, 128}, Weights{DType::kBF16, 128},
+                      Weights{DType::kQ8_0, 64}, Weights{DType::kQ4_0, 80}, Weights{DType::kQ4_K, 128},
+                      Weights{DType::kQ6_K, 80}, Weights{DType::kMXFP4, 64}, Weights{DType::kFP8, 64},
+                      Weights{DType::kFP4, 64}, Weights{DType::kQ4_K, 64, true},
+                      Weights{DType::kF32, 64, false, KvType::kQ8_0}, Weights{DType::kF32, 80, false, KvType::kQ4}),
+    weights_name);
 
 TEST_F(Invariance, a_backend_that_splits_attention_by_threads_or_rows_is_caught) {
   const auto path = tiny_path(testing::tiny_model_of(DType::kF32, 64, 256));

@@ -15,9 +15,13 @@ namespace {
 
 static_assert(kernels::kPageTokens == kBlockTokens);
 
+size_t code_place(size_t n_dims, size_t token, size_t dim) {
+  return (token / 16 * n_dims + dim / 2 * 2) * 16 + token % 16 * 2 + dim % 2;
+}
+
 int8_t q4_level(const std::byte* codes, size_t head_dim, size_t token, size_t dim) {
   const auto n_pairs = static_cast<size_t>(kernels::kv_q4_dims(checked_cast<int32_t>(head_dim))) / 2;
-  const std::byte pair = codes[(token / 16 * n_pairs + dim / 32 * 16 + dim % 16) * 16 + token % 16];
+  const std::byte pair = codes[code_place(n_pairs, token, dim / 32 * 16 + dim % 16)];
   return kernels::kQ4Levels[std::to_integer<size_t>(dim / 16 % 2 == 0 ? pair & std::byte{15} : pair >> 4)];
 }
 
@@ -71,11 +75,10 @@ bool CpuKv::read_key(const KeyPlace& place, std::span<float> key) {
   const std::byte* page = at.base + static_cast<size_t>(place.block) * at.block_bytes + at.k_offset;
   const size_t n_padded = (key.size() + 15) / 16 * 16;
   const auto token = static_cast<size_t>(place.token);
-  const auto single = [&](size_t dim) { return (token / 16 * n_padded + dim) * 16 + token % 16; };
   const size_t n_scales = (key.size() + kernels::kKvScaleDims - 1) / kernels::kKvScaleDims * kBlockTokens;
   for (size_t dim = 0; dim < key.size(); ++dim) {
     if (at.format == kernels::KvFormat::kF32) {
-      std::memcpy(&key[dim], page + single(dim) * sizeof(float), sizeof(float));
+      std::memcpy(&key[dim], page + ((token / 16 * n_padded + dim) * 16 + token % 16) * sizeof(float), sizeof(float));
     } else if (at.format == kernels::KvFormat::kBf16) {
       bf16 half{};
       const size_t pair = (token / 16 * (n_padded / 2) + dim / 2) * 16 + token % 16;
@@ -86,7 +89,8 @@ bool CpuKv::read_key(const KeyPlace& place, std::span<float> key) {
       std::memcpy(&scale, page + (dim / kernels::kKvScaleDims * kBlockTokens + token) * sizeof(scale), sizeof(scale));
       const std::byte* codes = page + n_scales * sizeof(scale);
       const bool is_q8 = at.format == kernels::KvFormat::kQ8;
-      const auto level = is_q8 ? static_cast<int8_t>(codes[single(dim)]) : q4_level(codes, key.size(), token, dim);
+      const auto level = is_q8 ? static_cast<int8_t>(codes[code_place(n_padded, token, dim)])
+                               : q4_level(codes, key.size(), token, dim);
       key[dim] = static_cast<float>(level) * f16_to_f32(scale);
     }
   }

@@ -54,16 +54,24 @@ int32_t staged_value_words(const AttendRowsArgs& a) {
   return has_codes(a) ? attention::kCodeStageWords : attention::value_stage_words(a.head_dim, per_row(a));
 }
 
+int64_t query_numbers(const AttendRowsArgs& a, int32_t n_queries) {
+  if (has_codes(a)) return attention::query_words(a.head_dim, n_queries);
+  return int64_t{attention::padded_dim(a.head_dim)} / 2 * attention::query_stride(n_queries);
+}
+
 int64_t place_tiles(AttendBlocksArgs& args, int32_t n_queries) {
   const AttendRowsArgs& a = args.rows;
-  const int32_t expanded = has_codes(a) ? attention::stage_words(per_row(a)) : 0;  // behind the ring
   SharedRoom room;
-  args.keys_at = room.take(int64_t{attention::kRingStages} * staged_words(a) + expanded);
+  args.keys_at = room.take(int64_t{attention::kRingStages} * staged_words(a));
   args.n_queries = n_queries;
   args.weights_at = room.take(int64_t{n_queries} / attention::kWarpQueries * attention::kWarpWeights);
   args.outputs_at = room.take(int64_t{n_queries} * attention::value_chunks(a.value_dim) * attention::kChunkDims);
-  args.queries_at = room.take(int64_t{attention::padded_dim(a.head_dim)} / 2 * attention::query_stride(n_queries));
+  args.queries_at = room.take(query_numbers(a, n_queries));
   args.places_at = room.take(int64_t{n_queries} * attention::kPlaceWords);
+  if (!has_codes(a)) return room.n_bytes();
+  const int32_t n_warps = n_queries / attention::kWarpQueries;
+  args.words_at =
+      room.take(int64_t{n_warps} * attention::kChunkBlocks * attention::weight_words(attention::kWarpQueries));
   return room.n_bytes();
 }
 
@@ -79,8 +87,12 @@ int64_t place_few(AttendBlocksArgs& args, int32_t n_queries, int32_t group_tiles
   args.sums_at = room.take(int64_t{std::max(key_stages, value_stages)} * n_queries * attention::kChunkDims);
   args.weights_at = room.take(int64_t{group_tiles} * attention::kKeyTile / 2 * attention::weight_stride(n_queries));
   args.outputs_at = room.take(int64_t{n_queries} * attention::value_chunks(a.value_dim) * attention::kChunkDims);
-  args.queries_at = room.take(int64_t{attention::padded_dim(a.head_dim)} / 2 * attention::query_stride(n_queries));
+  args.queries_at = room.take(query_numbers(a, n_queries));
   args.places_at = room.take(int64_t{n_queries} * (attention::kPlaceWords + 1 + attention::kMostGroupTiles));
+  if (!has_codes(a)) return room.n_bytes();
+  const int32_t n_blocks = group_tiles * attention::dim_blocks(attention::padded_dim(a.head_dim));
+  args.words_at = room.take(int64_t{n_blocks} * attention::weight_words(n_queries));
+  args.scales_at = room.take(int64_t{key_stages} * attention::kKeyTile);
   return room.n_bytes();
 }
 

@@ -25,14 +25,13 @@ inline void reset_records(float* records, int32_t dp, int32_t n) {
 }
 
 struct AttendScratch {
-  float* q;             // [kQueryChunk][Dp], rounded to bf16 unless pages are f32
+  float* q;             // [kQueryChunk][Dp], rounded to bf16 where pages are bf16
   float* q_tiles;       // the same numbers, as the lanes' products take them
   float* scores;        // [kQueryChunk][kKeyTile]; on lanes then probabilities
   float* split;         // [kQueryChunk] records
   float* total;         // [kQueryChunk] records
-  uint16_t* halves;     // [kQueryChunk][Dp + kKeyTile]: room for q and probabilities as bf16
-  std::byte* expanded;  // [page of a tile][K, V]: pages as bf16
-  int32_t* codes;       // a page as int8
+  uint16_t* halves;     // [kQueryChunk][Dp + kKeyTile]: room for q and probabilities in 16 bits
+  std::byte* expanded;  // [page of a tile][K, V]: as many bytes as pages of bf16 have
   AttendScratch(std::byte* base, int32_t dp)
       : q(reinterpret_cast<float*>(base)),
         q_tiles(q + kQueryChunk * dp),
@@ -40,8 +39,7 @@ struct AttendScratch {
         split(scores + kQueryChunk * kKeyTile),
         total(split + kQueryChunk * (dp + kRecordExtra)),
         halves(reinterpret_cast<uint16_t*>(total + kQueryChunk * (dp + kRecordExtra))),
-        expanded(reinterpret_cast<std::byte*>(halves + kQueryChunk * (dp + kKeyTile))),
-        codes(reinterpret_cast<int32_t*>(expanded + 2 * (kKeyTile / kPageTokens) * kv_page_bytes(dp))) {
+        expanded(reinterpret_cast<std::byte*>(halves + kQueryChunk * (dp + kKeyTile))) {
     static_assert(kQueryChunk == kAttendQueries);
   }
 };
@@ -116,6 +114,7 @@ struct SeenTokens {
   int32_t end;
   bool any_from(int32_t t) const { return t < end && t + 16 > begin; }
   F32 keep(F32 x, int32_t t, float other) const { return keep_lanes(x, begin - t, end - t, splat(other)); }
+  bool is_equal(const SeenTokens& other) const { return begin == other.begin && end == other.end; }
 };
 struct AllTokens {
   static constexpr bool any_from(int32_t) { return true; }
@@ -175,30 +174,29 @@ inline void weigh_tile(const AttendScratch& s, int32_t dp, int32_t i, const Seen
 // clang-format off
 #include "kernels/generic/attend_expand.inl.h"
 #include "kernels/generic/attend_lanes.inl.h"
+#include "kernels/generic/attend_int8.inl.h"
 // clang-format on
 
 template <class Products>
 inline void attend_tile(const AttendArgs& a, QueryChunk chunk, TilePages pages, const AttendScratch& s,
                         Products& products) {
   const int32_t dp = padded_dim(a.head_dim);
-  const AttendArgs seen = Products::expands(a, chunk.n) ? expand_tile(a, pages, s) : a;
-  products.scores(seen, pages, chunk.n, s);
+  products.scores(a, pages, chunk.n, s);
   for (int32_t i = 0; i < chunk.n; ++i) {
     const int32_t position = position_of(a, chunk.first + i);
-    const int32_t begin = oldest_seen(a, position) - pages.t0;
-    const int32_t end = seen_end(a, position) - pages.t0;
-    products.begin_weights();
+    const SeenTokens seen = {oldest_seen(a, position) - pages.t0, seen_end(a, position) - pages.t0};
+    products.begin_weights(i, seen);
     if (a.softcap != 0.0f || a.slopes != nullptr || a.biases != nullptr) {
       adjust_scores(a, chunk.first + i, pages.t0, s.scores + i * kKeyTile);
     }
-    if (begin <= 0 && end >= kKeyTile) {
+    if (seen.begin <= 0 && seen.end >= kKeyTile) {
       weigh_tile<Products>(s, dp, i, AllTokens{});
     } else {
-      weigh_tile<Products>(s, dp, i, SeenTokens{begin, end});
+      weigh_tile<Products>(s, dp, i, seen);
     }
   }
   const bool makes_values = a.latent_dim > 0 && !has_codes(a.pages);
-  const AttendArgs values = makes_values ? latent_values(a, pages, s) : seen;
+  const AttendArgs values = makes_values ? latent_values(a, pages, s) : a;
   products.values(values, pages, chunk.n, s);
 }
 
@@ -311,9 +309,10 @@ inline void attend_pages(const AttendArgs& a, std::byte* scratch) {
   }
 }
 
-// Products are of bf16 pages; f32 ones are left to vector instructions everywhere.
+// Products are of bf16 pages; the others are left to vector instructions everywhere.
 template <class Products>
 inline void attend(const AttendArgs& a, std::byte* scratch) {
+  if (has_codes(a.pages)) return attend_pages<CodeProducts>(a, scratch);
   if (a.pages.format == KvFormat::kF32) return attend_pages<LaneProductsOf<WidePage>>(a, scratch);
   attend_pages<Products>(a, scratch);
 }
@@ -338,6 +337,7 @@ inline void attend_split_pages(const AttendArgs& a, int32_t split, std::byte* pa
 
 template <class Products>
 inline void attend_split(const AttendArgs& a, int32_t split, std::byte* partial, std::byte* scratch) {
+  if (has_codes(a.pages)) return attend_split_pages<CodeProducts>(a, split, partial, scratch);
   if (a.pages.format == KvFormat::kF32) {
     return attend_split_pages<LaneProductsOf<WidePage>>(a, split, partial, scratch);
   }

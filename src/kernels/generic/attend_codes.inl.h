@@ -1,4 +1,4 @@
-// K/V pages of 4 bits (kernels/attend.h): the rotation of a head's numbers, writing rows, and unpacking a page to int8.
+// K/V pages of 4 bits (kernels/attend.h): the rotation of a head's numbers, writing rows, and unpacking codes to int8.
 
 // y: 16 numbers times the Hadamard matrix of 16, each a chain over them.
 inline F32 rotate_16(const float* x) {
@@ -81,18 +81,5 @@ inline void unpack_codes(const uint8_t* pairs, int32_t n_dims, int32_t n_rows, u
     for (int32_t i = 0; i < n_bytes; i += 64, pairs += 64) {
       unpack_pairs(pairs, dst + i, dst + n_bytes + i, d + 16 < n_dims);
     }
-  }
-}
-
-// The int8 page of the same numbers.
-inline void unpack_page(const int32_t* page, int32_t head_dim, bool is_value, int32_t* dst) {
-  const auto* src = reinterpret_cast<const uint8_t*>(page);
-  auto* to = reinterpret_cast<uint8_t*>(dst);
-  const size_t n_scales = kv_codes_offset(head_dim);
-  std::memcpy(to, src, n_scales);
-  const int32_t dp = padded_dim(head_dim);
-  if (is_value) return unpack_codes(src + n_scales, dp, kPageTokens, to + n_scales);
-  for (int32_t half = 0; half < 2; ++half) {
-    unpack_codes(src + n_scales + half * kv_q4_dims(head_dim) * 8, dp, 16, to + n_scales + half * dp * 16);
   }
 }

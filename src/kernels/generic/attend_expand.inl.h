@@ -1,4 +1,4 @@
-// Pages of one key tile that are made when it is computed: those of codes as bf16, and V pages out of K pages.
+// Pages of one key tile: reading ahead of them, and V pages that are made out of K pages when the tile is computed.
 
 // Pages [begin, end), all of the key tile that starts at token t0. Pages [next, next_end) are read after them, those of
 // the next tile; of the last tile these are its own first one.
@@ -88,41 +88,6 @@ class TileAhead {
 
 inline int32_t* scratch_page(const AttendScratch& s, size_t index, size_t bytes) {
   return reinterpret_cast<int32_t*>(s.expanded + index * bytes);
-}
-
-inline bool has_codes(const KvPages& pages) {
-  return pages.format == KvFormat::kQ8 || pages.format == KvFormat::kQ4;
-}
-
-// A page at `offset` of its block, as int8.
-inline const int32_t* int8_page(const AttendArgs& a, int32_t page, size_t offset, const AttendScratch& s) {
-  const int32_t* at = page_of(a.pages, page, offset);
-  if (a.pages.format == KvFormat::kQ8) return at;
-  unpack_page(at, a.head_dim, offset != a.pages.k_offset, s.codes);
-  return s.codes;
-}
-
-// The call with the tile's pages as bf16, in s.expanded; there is no page after them.
-inline AttendArgs expand_tile(const AttendArgs& a, TilePages& pages, const AttendScratch& s) {
-  AttendArgs expanded = a;
-  const size_t bytes = kv_page_bytes(a.head_dim);
-  expanded.pages = {s.expanded, kTileTable, 2 * bytes, 0, bytes, KvFormat::kBf16, pages.begin};
-  for (int32_t page = pages.begin; page < pages.end; ++page) {
-    const size_t index = 2 * static_cast<size_t>(page - pages.begin);
-    const auto n_words = static_cast<int32_t>(kv_page_bytes(a.head_dim, a.pages.format) / sizeof(int32_t));
-    prefetch_far_range(page_of(a.pages, page_ahead(pages, page), a.pages.k_offset), n_words);
-    prefetch_far_range(page_of(a.pages, page_ahead(pages, page), a.pages.v_offset), n_words);
-    int32_t* keys = scratch_page(s, index, bytes);
-    expand_keys(int8_page(a, page, a.pages.k_offset, s), a.head_dim, keys);
-    if (a.latent_dim > 0) {
-      values_from_keys(keys, padded_dim(a.head_dim), scratch_page(s, index + 1, bytes));
-    } else {
-      expand_values(int8_page(a, page, a.pages.v_offset, s), a.head_dim, scratch_page(s, index + 1, bytes));
-    }
-  }
-  pages.next = pages.begin;
-  pages.next_end = pages.begin + 1;
-  return expanded;
 }
 
 // The call with V pages that are made from the K pages of the tile, in s.expanded; there are no keys in it.

@@ -4,7 +4,7 @@
 struct PairPage {
   using Element = int32_t;
   static constexpr bool kRoundsOperands = true;  // queries and probabilities, to bf16
-  static constexpr int32_t kStep = 8;  // elements from one dim (token) to the next
+  static constexpr int32_t kStep = 8;            // elements from one dim (token) to the next
   static F32 even(const Element* p, int32_t i) { return even_bf16(load_i(p + i * kStep)); }
   static F32 odd(const Element* p, int32_t i) { return odd_bf16(load_i(p + i * kStep)); }
 };
@@ -130,9 +130,7 @@ struct LaneProductsOf {
     }
   }
 
-  static bool expands(const AttendArgs& a, int32_t) { return has_codes(a.pages); }
-
-  void begin_weights() { ahead_.steps(TileAhead::kStepsOfWeights); }
+  void begin_weights(int32_t, const SeenTokens&) { ahead_.steps(TileAhead::kStepsOfWeights); }
 
   // Probabilities take the scores' places.
   static float* place_of_weights(const AttendScratch& s, int32_t, int32_t i) { return s.scores + i * kKeyTile; }

@@ -1,4 +1,4 @@
-// K/V pages (kernels/attend.h): where a number lies in each format, writing rows, and reading int8 pages as bf16.
+// K/V pages (kernels/attend.h): where a number lies in each format, writing rows, and K pages as V pages.
 // Pages of 4 bits: attend_codes.inl.h.
 
 inline int32_t padded_dim(int32_t head_dim) {
@@ -16,11 +16,6 @@ inline void prefetch_range(const Element* ahead, int32_t n) {
   constexpr auto kLine = static_cast<int32_t>(kLineBytes / sizeof(Element));
   for (int32_t i = 0; i < n; i += kLine) prefetch(ahead + i);
 }
-template <class Element>
-inline void prefetch_far_range(const Element* ahead, int32_t n) {
-  constexpr auto kLine = static_cast<int32_t>(kLineBytes / sizeof(Element));
-  for (int32_t i = 0; i < n; i += kLine) prefetch_far(ahead + i);
-}
 
 // Places of dim d of the page's token `slot`, in the order of single numbers.
 inline int32_t key_place(int32_t dp, int32_t slot, int32_t d) {
@@ -30,6 +25,14 @@ inline int32_t value_place(int32_t, int32_t slot, int32_t d) {
   return (d / 16 * kPageTokens + slot) * 16 + d % 16;
 }
 using PlaceOf = int32_t (*)(int32_t dp, int32_t slot, int32_t d);
+
+// The same of codes, in the order of pairs.
+inline int32_t key_code_place(int32_t dp, int32_t slot, int32_t d) {
+  return (slot / 16 * dp + d / 2 * 2) * 16 + slot % 16 * 2 + d % 2;
+}
+inline int32_t value_code_place(int32_t, int32_t slot, int32_t d) {
+  return (d / 16 * kPageTokens + slot / 2 * 2) * 16 + d % 16 * 2 + slot % 2;
+}
 
 inline uint32_t bf16_pair(float low, float high) {
   return static_cast<uint32_t>(f32_to_bf16(low)) | (static_cast<uint32_t>(f32_to_bf16(high)) << 16);
@@ -100,55 +103,30 @@ inline F32 round_normal_bf16(F32 a) {
   return bits_to_f32(and_i(rounded, splat_i(static_cast<int32_t>(0xffff0000u))));
 }
 
-// Twice 16 codes times their scales, rounded to bf16: pairs of the first and the second. A code times a scale of f16 is
-// exact in f32 and never a denormal; scales that are no numbers are infinities and the one NaN of f32_to_f16.
-inline I32 q8_as_bf16(const uint8_t* codes, F32 first_scales, F32 second_scales) {
-  const F32 first = round_normal_bf16(mul(to_f32(widen_i8(codes)), first_scales));
-  const F32 second = round_normal_bf16(mul(to_f32(widen_i8(codes + 16)), second_scales));
-  return or_i(shr_i<16>(f32_to_bits(first)), f32_to_bits(second));
-}
-
-// page: int8; dst: the same K page as bf16 pairs.
-inline void expand_keys(const int32_t* page, int32_t head_dim, int32_t* dst) {
-  const auto* scales = reinterpret_cast<const uint8_t*>(page);
-  const uint8_t* codes = scales + kv_codes_offset(head_dim);
-  const int32_t dp = padded_dim(head_dim);
-  for (int32_t half = 0; half < 2; ++half) {
-    for (int32_t d = 0; d < dp; d += 2, codes += 32, dst += 16) {
-      const F32 scale = load_f16(scales + (d / kKvScaleDims * kPageTokens + half * 16) * 2);
-      store_i(dst, q8_as_bf16(codes, scale, scale));
-    }
+// 16 dims of 16 tokens, from pairs of dims, [8][16 tokens], to pairs of tokens, [8][16 dims].
+inline void turn_pairs(const I32* pairs, int32_t* dst) {
+  I32 dims[16];
+  for (int i = 0; i < 8; ++i) {
+    dims[2 * i] = and_i(pairs[i], splat_i(0xffff));
+    dims[2 * i + 1] = shr_i<16>(pairs[i]);
   }
+  transpose_16(dims);
+  for (int i = 0; i < 8; ++i) store_i(dst + i * 16, or_i(dims[2 * i], shl_i<16>(dims[2 * i + 1])));
 }
-
-// page: int8; dst: the same V page as bf16 pairs.
-inline void expand_values(const int32_t* page, int32_t head_dim, int32_t* dst) {
-  const auto* scales = reinterpret_cast<const uint8_t*>(page);
-  const uint8_t* codes = scales + kv_codes_offset(head_dim);
-  for (int32_t d = 0; d < head_dim; d += 16) {
-    float scale[kPageTokens];
-    const uint8_t* group = scales + d / kKvScaleDims * kPageTokens * 2;
-    store(scale, load_f16(group));
-    store(scale + 16, load_f16(group + 32));
-    for (int32_t t = 0; t < kPageTokens; t += 2, codes += 32, dst += 16) {
-      store_i(dst, q8_as_bf16(codes, splat(scale[t]), splat(scale[t + 1])));
-    }
-  }
+// The same of codes, which become 16 bits.
+inline void turn_key_codes(const uint8_t* codes, int32_t* dst) {
+  I32 pairs[8];
+  for (int i = 0; i < 8; ++i) pairs[i] = widen_i8_pairs(codes + i * 32);
+  turn_pairs(pairs, dst);
 }
 
 // K pages, all dims of them -> the V pages that values of the same numbers would have.
 inline void values_from_keys(const int32_t* page, int32_t dp, int32_t* dst) {
   for (int32_t half = 0; half < 2; ++half) {
     for (int32_t d = 0; d < dp; d += 16, page += 128) {
-      I32 dims[16];
-      for (int i = 0; i < 8; ++i) {
-        const I32 pair = load_i(page + i * 16);
-        dims[2 * i] = and_i(pair, splat_i(0xffff));
-        dims[2 * i + 1] = shr_i<16>(pair);
-      }
-      transpose_16(dims);
-      int32_t* group = dst + (d + half * 8) * 16;
-      for (int i = 0; i < 8; ++i) store_i(group + i * 16, or_i(dims[2 * i], shl_i<16>(dims[2 * i + 1])));
+      I32 pairs[8];
+      for (int i = 0; i < 8; ++i) pairs[i] = load_i(page + i * 16);
+      turn_pairs(pairs, dst + (d + half * 8) * 16);
     }
   }
 }
@@ -176,12 +154,12 @@ inline void store_row(const StoreKvArgs& a, int32_t i, int32_t slot, std::byte* 
       if (value != nullptr) store_f32<value_place>(value, a.head_dim, slot, reinterpret_cast<float*>(v));
       return;
     case KvFormat::kQ8:
-      store_q8<key_place>(key, a.head_dim, slot, k);
-      if (value != nullptr) store_q8<value_place>(value, a.head_dim, slot, v);
+      store_q8<key_code_place>(key, a.head_dim, slot, k);
+      if (value != nullptr) store_q8<value_code_place>(value, a.head_dim, slot, v);
       return;
     case KvFormat::kQ4:
-      store_q4<key_place>(key, a.head_dim, a.pages.rotated_dims, slot, k);
-      if (value != nullptr) store_q4<value_place>(value, a.head_dim, a.pages.rotated_dims, slot, v);
+      store_q4<key_code_place>(key, a.head_dim, a.pages.rotated_dims, slot, k);
+      if (value != nullptr) store_q4<value_code_place>(value, a.head_dim, a.pages.rotated_dims, slot, v);
       return;
   }
 }

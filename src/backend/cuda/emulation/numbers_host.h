@@ -67,6 +67,14 @@ inline int32_t dot4(uint32_t a, uint32_t b, int32_t c) {
   return static_cast<int32_t>(static_cast<uint32_t>(c) + static_cast<uint32_t>(sum));
 }
 
+inline int32_t dot2_low(uint32_t a, uint32_t b, int32_t c) {
+  return c + int32_t{static_cast<int16_t>(a)} * int32_t{static_cast<int8_t>(b)} +
+         int32_t{static_cast<int16_t>(a >> 16)} * int32_t{static_cast<int8_t>(b >> 8)};
+}
+inline int32_t dot2_high(uint32_t a, uint32_t b, int32_t c) {
+  return dot2_low(a, b >> 16, c);
+}
+
 inline uint32_t bf16_pair(float low, float high) {
   return f32_to_bf16(low) | static_cast<uint32_t>(f32_to_bf16(high)) << 16;
 }

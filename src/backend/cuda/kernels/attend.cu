@@ -28,7 +28,11 @@ struct PagePlace {
       return is_value ? ((d / 16 * 16 + slot / 2) * 16 + d % 16) * 2 + slot % 2
                       : ((slot / 16 * dp + d / 2 * 2) * 8 + slot % 16) * 2 + d % 2;
     }
-    return is_value ? (d / 16 * kPageTokens + slot) * 16 + d % 16 : (slot / 16 * dp + d) * 16 + slot % 16;
+    if (format == KvFormat::kF32) {
+      return is_value ? (d / 16 * kPageTokens + slot) * 16 + d % 16 : (slot / 16 * dp + d) * 16 + slot % 16;
+    }
+    return is_value ? (d / 16 * kPageTokens + slot / 2 * 2) * 16 + d % 16 * 2 + slot % 2
+                    : (slot / 16 * dp + d / 2 * 2) * 16 + slot % 16 * 2 + d % 2;
   }
 };
 

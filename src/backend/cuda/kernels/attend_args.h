@@ -96,6 +96,8 @@ struct AttendBlocksArgs {
   int32_t sums_at = 0;    // attend_few alone
   int32_t keys_at = 0;    // stages of keys, of both in attend_tiles
   int32_t values_at = 0;  // attend_few alone
+  int32_t words_at = 0;   // of codes alone: the weights in 16 bits
+  int32_t scales_at = 0;  // of codes, attend_few alone: of keys
 };
 
 }  // namespace candor::backend::cuda

@@ -9,11 +9,13 @@
 #include "backend/cuda/kernels/attend_args.h"
 #include "backend/cuda/kernels/attend_block.h"
 #include "backend/cuda/kernels/attend_codes.h"
+#include "backend/cuda/kernels/attend_encode.h"
 #include "backend/cuda/kernels/attend_pages.h"
 #include "backend/cuda/kernels/attend_rules.h"
 #include "backend/cuda/kernels/attend_sizes.h"
 #include "backend/cuda/kernels/attend_stages.h"
 #include "backend/cuda/kernels/attend_sums.h"
+#include "backend/cuda/kernels/attend_words.h"
 #include "backend/cuda/kernels/elementary.h"
 #include "backend/cuda/kernels/language.h"
 
@@ -25,6 +27,7 @@ template <class Pages, int n>
 struct FewBlock {
   using Rows = typename Pages::Rows;
   static constexpr auto kStride = static_cast<uint32_t>(weight_stride(n));
+  static constexpr auto kWords = static_cast<uint32_t>(weight_words(n));
 
   const AttendBlocksArgs& args;
   AttendBlock block;
@@ -33,6 +36,7 @@ struct FewBlock {
   int32_t n_tiles;       // of a group
   int32_t n_key_stages;  // of a tile
   int32_t n_chunks;
+  int32_t n_blocks;  // of values' dims that share scales
 
   CANDOR_DEVICE FewBlock(const AttendBlocksArgs& blocks, const AttendBlock& own)
       : args(blocks),
@@ -41,7 +45,8 @@ struct FewBlock {
         values(pages_at(blocks.rows, own, blocks.rows.pages.v_offset)),
         n_tiles(blocks.group_tiles),
         n_key_stages(key_stages(blocks.rows.head_dim)),
-        n_chunks(value_chunks(blocks.rows.value_dim)) {}
+        n_chunks(value_chunks(blocks.rows.value_dim)),
+        n_blocks(dim_blocks(padded_dim(blocks.rows.head_dim))) {}
 
   CANDOR_DEVICE int32_t head_dim() const { return args.rows.head_dim; }
 
@@ -58,6 +63,18 @@ struct FewBlock {
   CANDOR_DEVICE uint32_t sums_at(int32_t i) const { return static_cast<uint32_t>(i * n * kKeyTile); }
   // [pair of tokens][n][2], of a group's tiles.
   CANDOR_DEVICE Shared<float> weights() const { return shared<float>(static_cast<size_t>(args.weights_at)); }
+  // Of codes: the weights in 16 bits of a group's tile and a block of dims, the queries, and the scales of the tokens
+  // of a stage of keys.
+  CANDOR_DEVICE Shared<uint32_t> words() const { return shared<uint32_t>(static_cast<size_t>(args.words_at)); }
+  CANDOR_DEVICE uint32_t words_at(int32_t tile, int32_t of_dims) const {
+    return static_cast<uint32_t>(tile * n_blocks + of_dims) * kWords;
+  }
+  CANDOR_DEVICE Shared<uint32_t> query_words() const { return shared<uint32_t>(static_cast<size_t>(args.queries_at)); }
+  CANDOR_DEVICE float query_scale(int32_t key_stage, int32_t i) const {
+    return float_of(query_words()[static_cast<size_t>((padded_dim(head_dim()) / 2 + key_stage) * n + i)]);
+  }
+  CANDOR_DEVICE Shared<float> token_scales() const { return shared<float>(static_cast<size_t>(args.scales_at)); }
+
   // [n][chunk][lane][4].
   CANDOR_DEVICE Shared<float> outputs() const { return shared<float>(static_cast<size_t>(args.outputs_at)); }
   CANDOR_DEVICE uint32_t outputs_at() const { return warp() * static_cast<uint32_t>(n_chunks * kChunkDims); }
@@ -122,8 +139,25 @@ CANDOR_DEVICE void score_group(const FewBlock<Pages, n>& f, int32_t first) {
     const PairWeights w{shared<float>(static_cast<size_t>(f.args.queries_at)), static_cast<uint32_t>(d / 2) * stride,
                         stride};
     PairSums<n> sums;
-    multiply_rows<typename Pages::Staged, true>(f.key_stage(i), lane() / 4, w, static_cast<uint32_t>(n_dims / 2), sums);
+    multiply_rows<typename Pages::Rows, true>(f.key_stage(i), lane() / 4, w, static_cast<uint32_t>(n_dims / 2), sums);
     sums.store(f.sums(), f.sums_at(i) + 4 * lane());
+  }
+}
+template <int n>
+CANDOR_DEVICE void score_group(const FewBlock<Q8Pages, n>& f, int32_t first) {
+  const int32_t dp = padded_dim(f.head_dim());
+  for (auto i = static_cast<int32_t>(warp()); i < f.n_tiles * f.n_key_stages; i += static_cast<int32_t>(n_warps())) {
+    if (!f.block.tiles.holds(first + i / f.n_key_stages)) continue;
+    const int32_t d = i % f.n_key_stages * kStageDims;
+    const int32_t n_dims = dp - d < kStageDims ? dp - d : kStageDims;
+    const WordPlace w{f.query_words(), static_cast<uint32_t>(d / 2 * n), n};
+    CodeSums<n> sums;
+    sums.clear();
+    multiply_codes<n>(CodeReader(f.key_stage(i), lane() / 4), w, static_cast<uint32_t>(n_dims / 2), sums);
+    sums.store(f.sums(), f.sums_at(i) + 4 * lane());
+    float scales[4];
+    load_key_scales(f.key_stage(i), lane() / 4, scales);
+    store4(f.token_scales(), static_cast<uint32_t>(i * kKeyTile) + 4 * lane(), scales);
   }
 }
 
@@ -151,15 +185,28 @@ struct FewTask {
     return pair * f.kStride + static_cast<uint32_t>(2 * i + j % 2);
   }
 
-  CANDOR_DEVICE void store_scores() const {
-    const AttendRowsArgs& a = f.args.rows;
-    float scores[4] = {};
-    for (int32_t stage = tile * f.n_key_stages; stage < (tile + 1) * f.n_key_stages; ++stage) {
-      float x[4];
-      load4(f.sums(), f.sums_at(stage) + static_cast<uint32_t>(i * kKeyTile) + 4 * lane(), x);
+  // A stage of keys to the scores.
+  CANDOR_DEVICE void add_stage(int32_t stage, float (&scores)[4]) const {
+    const uint32_t at = f.sums_at(stage) + static_cast<uint32_t>(i * kKeyTile) + 4 * lane();
+    float x[4];
+    if constexpr (kIsQ8<Pages>) {
+      const float scale = f.query_scale(stage - tile * f.n_key_stages, i);
+      int32_t sums[4];
+      load_sums(f.sums(), at, sums);
+      load4(f.token_scales(), static_cast<uint32_t>(stage * kKeyTile) + 4 * lane(), x);
+      CANDOR_UNROLL
+      for (int j = 0; j < 4; ++j) scores[j] = fma_rn(to_float_rn(sums[j]), mul_rn(x[j], scale), scores[j]);
+    } else {
+      load4(f.sums(), at, x);
       CANDOR_UNROLL
       for (int j = 0; j < 4; ++j) scores[j] = add_rn(scores[j], x[j]);
     }
+  }
+
+  CANDOR_DEVICE void store_scores() const {
+    const AttendRowsArgs& a = f.args.rows;
+    float scores[4] = {};
+    for (int32_t stage = tile * f.n_key_stages; stage < (tile + 1) * f.n_key_stages; ++stage) add_stage(stage, scores);
     float greatest = kLowestScore;
     CANDOR_UNROLL
     for (int32_t j = 0; j < 4; ++j) {
@@ -202,6 +249,39 @@ CANDOR_DEVICE void weigh_group(const FewBlock<Pages, n>& f, int32_t first) {
   }
 }
 
+// A group's weights become words, which a stage of its values shares out.
+template <class Pages, int n>
+CANDOR_DEVICE void encode_group(const FewBlock<Pages, n>&, int32_t) {}
+template <int n>
+CANDOR_DEVICE void encode_group(const FewBlock<Q8Pages, n>& f, int32_t first) {
+  const TokenRange pages = f.block.pages_of(first, f.n_tiles);
+  for (int32_t number = warp_number(); number < n * f.n_tiles; number += warp_count()) {
+    const FewTask<Q8Pages, n> task(f, number, first);
+    const int32_t page = task.tile * kTilePages + lane_number() / 8;
+    const bool is_staged = pages.holds(first * kTilePages + page);
+    float p[4] = {};
+    if (task.is_seen()) {
+      CANDOR_UNROLL
+      for (int32_t j = 0; j < 4; ++j) p[j] = f.weights()[task.weight_at(j)];
+    }
+    const float largest = normalize_weights(p);
+    for (int32_t of_dims = 0; of_dims < f.n_blocks; ++of_dims) {
+      float scales[4] = {};
+      if (is_staged) {
+        const Stage stage = f.value_stage(page * f.n_chunks + of_dims / kChunkBlocks);
+        const uint32_t at = stage.at + static_cast<uint32_t>(kCodeScalesAt + of_dims % kChunkBlocks * kRowWords);
+        CANDOR_UNROLL
+        for (uint32_t j = 0; j < 4; ++j) scales[j] = scale_of(stage.words[at + lane() % 8 * 2 + j / 2], j % 2);
+      }
+      TokenShares tokens;
+      tokens.set(scales, task.query.seen, task.token(0));
+      const WeightPlace place{f.words(), f.words_at(task.tile, of_dims), n, static_cast<uint32_t>(task.i)};
+      place.store(p, largest, tokens);
+    }
+  }
+  sync_block();
+}
+
 template <class Pages, int n>
 CANDOR_DEVICE void multiply_group(const FewBlock<Pages, n>& f, int32_t first) {
   const TokenRange stages = f.value_stages(first);
@@ -211,7 +291,23 @@ CANDOR_DEVICE void multiply_group(const FewBlock<Pages, n>& f, int32_t first) {
     const int32_t n_pieces = padded_dim(f.head_dim()) / 16 - i % f.n_chunks * kPieces;
     const uint32_t piece = static_cast<int32_t>(lane() / 4) < n_pieces ? lane() / 4 : 0;
     PairSums<n> sums;
-    multiply_rows<typename Pages::Staged, false>(f.value_stage(i), piece, w, kPageTokens / 2, sums);
+    multiply_rows<typename Pages::Rows, false>(f.value_stage(i), piece, w, kPageTokens / 2, sums);
+    sums.store(f.sums(), f.sums_at(i) + 4 * lane());
+  }
+}
+template <int n>
+CANDOR_DEVICE void multiply_group(const FewBlock<Q8Pages, n>& f, int32_t first) {
+  const TokenRange stages = f.value_stages(first);
+  for (int32_t i = stages.begin + static_cast<int32_t>(warp()); i < stages.end; i += static_cast<int32_t>(n_warps())) {
+    const int32_t page = i / f.n_chunks;
+    const int32_t chunk = i % f.n_chunks;
+    const int32_t n_pieces = padded_dim(f.head_dim()) / 16 - chunk * kPieces;
+    const uint32_t piece = static_cast<int32_t>(lane() / 4) < n_pieces ? lane() / 4 : 0;
+    const uint32_t at = f.words_at(page / kTilePages, chunk * kChunkBlocks + static_cast<int32_t>(piece / 2));
+    const WordPlace w{f.words(), at + static_cast<uint32_t>(page % kTilePages * (kPageTokens / 2) * n), n};
+    CodeSums<n> sums;
+    sums.clear();
+    multiply_codes<n>(CodeReader(f.value_stage(i), piece), w, kPageTokens / 2, sums);
     sums.store(f.sums(), f.sums_at(i) + 4 * lane());
   }
 }
@@ -236,6 +332,38 @@ CANDOR_DEVICE void add_weights(const FewBlock<Pages, n>& f, int32_t first, FewQu
   if (lane() == 0) f.maxima()[f.maximum_at(own)] = q.max;
 }
 
+// A tile's sums, of pages of the group, to the lane's outputs of the warp's query.
+template <int n>
+CANDOR_DEVICE void add_tile_sums(const FewBlock<Q8Pages, n>& f, int32_t tile, int32_t chunk, TokenRange pages,
+                                 float (&x)[4]) {
+  int32_t total[4] = {};
+  for (int32_t i = 0; i < kTilePages; ++i) {
+    const int32_t page = tile * kTilePages + i;
+    if (!pages.holds(page)) continue;
+    int32_t sums[4];
+    load_sums(f.sums(), f.sums_at(page * f.n_chunks + chunk) + warp() * kChunkDims + 4 * lane(), sums);
+    CANDOR_UNROLL
+    for (int j = 0; j < 4; ++j) total[j] += sums[j];
+  }
+  const int32_t own = chunk * kChunkBlocks + lane_number() / 8;
+  const WeightPlace place{f.words(), f.words_at(tile, own < f.n_blocks ? own : 0), n, warp()};
+  add_sums(x, total, place.factor());
+}
+
+template <class Pages, int n>
+CANDOR_DEVICE void add_page_sums(const FewBlock<Pages, n>& f, int32_t tile, int32_t chunk, TokenRange pages,
+                                 float (&x)[4]) {
+  CANDOR_UNROLL
+  for (int32_t i = 0; i < kTilePages; ++i) {
+    const int32_t page = tile * kTilePages + i;
+    if (!pages.holds(page)) continue;
+    float y[4];
+    load4(f.sums(), f.sums_at(page * f.n_chunks + chunk) + warp() * kChunkDims + 4 * lane(), y);
+    CANDOR_UNROLL
+    for (int j = 0; j < 4; ++j) x[j] = add_rn(x[j], y[j]);
+  }
+}
+
 // To the outputs of the warp's query.
 template <class Pages, int n>
 CANDOR_DEVICE void add_values(const FewBlock<Pages, n>& f, int32_t first, const FewQuery& q) {
@@ -251,14 +379,10 @@ CANDOR_DEVICE void add_values(const FewBlock<Pages, n>& f, int32_t first, const 
       const float part = shuffle(q.part, static_cast<uint32_t>(tile));
       CANDOR_UNROLL
       for (int j = 0; j < 4; ++j) x[j] = mul_rn(x[j], part);
-      CANDOR_UNROLL
-      for (int32_t i = 0; i < kTilePages; ++i) {
-        const int32_t page = tile * kTilePages + i;
-        if (page < begin || page >= end) continue;
-        float y[4];
-        load4(f.sums(), f.sums_at(page * f.n_chunks + chunk) + warp() * kChunkDims + 4 * lane(), y);
-        CANDOR_UNROLL
-        for (int j = 0; j < 4; ++j) x[j] = add_rn(x[j], y[j]);
+      if constexpr (kIsQ8<Pages>) {
+        add_tile_sums(f, tile, chunk, {begin, end}, x);
+      } else {
+        add_page_sums(f, tile, chunk, {begin, end}, x);
       }
     }
     store4(f.outputs(), f.own_outputs(chunk), x);
@@ -290,7 +414,11 @@ CANDOR_DEVICE void attend_few(const AttendBlocksArgs& args) {
   const AttendBlock block = block_of(args);
   if (block.tiles.is_empty()) return;
   const FewBlock<Pages, n> f(args, block);
-  load_queries<typename Pages::Rows>(args.rows, block, shared<float>(static_cast<size_t>(args.queries_at)), n);
+  if constexpr (kIsQ8<Pages>) {
+    encode_queries(args.rows, block, f.query_words(), n);
+  } else {
+    load_queries<typename Pages::Rows>(args.rows, block, shared<float>(static_cast<size_t>(args.queries_at)), n);
+  }
   store_places(args.rows, block, shared<int32_t>(static_cast<size_t>(args.places_at)), n);
   const bool has_query = warp_number() < block.n_queries();
   FewQuery q;
@@ -312,6 +440,7 @@ CANDOR_DEVICE void attend_few(const AttendBlocksArgs& args) {
       weigh_group(f, group);
       wait_async<1>();
       sync_block();
+      encode_group(f, group);
       multiply_group(f, group);
       sync_block();
     }

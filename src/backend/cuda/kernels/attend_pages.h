@@ -12,18 +12,15 @@
 
 namespace candor::backend::cuda::attention {
 
-// Formats: how a stage holds them, and how it is multiplied where many warps read it.
+// Formats: how a stage holds them.
 struct Bf16Pages {
   using Rows = PairRows;
-  using Staged = PairRows;
 };
 struct F32Pages {
   using Rows = WideRows;
-  using Staged = WideRows;
 };
 struct Q8Pages {
-  using Rows = PairRows;
-  using Staged = CodeRows;
+  using Rows = CodeRows;
 };
 template <class Pages>
 constexpr bool kIsQ8 = false;
@@ -33,11 +30,17 @@ inline constexpr bool kIsQ8<Q8Pages> = true;
 // Words of a stage, and of one of values that no head fills.
 template <class Pages>
 constexpr int32_t staged_words() {
-  return kIsQ8<Pages> ? kCodeStageWords : stage_words(Pages::Rows::kPer);
+  if constexpr (kIsQ8<Pages>)
+    return kCodeStageWords;
+  else
+    return stage_words(Pages::Rows::kPer);
 }
 template <class Pages>
 constexpr int32_t staged_value_words(int32_t head_dim) {
-  return kIsQ8<Pages> ? kCodeStageWords : value_stage_words(head_dim, Pages::Rows::kPer);
+  if constexpr (kIsQ8<Pages>)
+    return kCodeStageWords;
+  else
+    return value_stage_words(head_dim, Pages::Rows::kPer);
 }
 
 // The pages of one sequence and K/V head: [begin, end) of them are wanted.

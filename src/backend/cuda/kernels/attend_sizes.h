@@ -43,9 +43,10 @@ constexpr int32_t value_stage_words(int32_t head_dim, int32_t per) {
   return (dp < kChunkDims ? dp / 16 : kPieces) * piece_words(per);
 }
 
-// The same of codes of int8: a row is 16 bytes, and scales of 4 times 32 tokens stand behind the pieces.
+// The same of codes of int8: two rows of 16 bytes have pairs of dims (tokens) of 16 tokens (dims), and scales of 4
+// times 32 tokens stand behind the pieces.
 inline constexpr int32_t kCodeRowWords = 4;
-inline constexpr int32_t kCodePieceWords = (kStageDims + 1) * kCodeRowWords;
+inline constexpr int32_t kCodePieceWords = (kStageDims + 2) * kCodeRowWords;
 inline constexpr int32_t kCodeScalesAt = kPieces * kCodePieceWords;
 inline constexpr int32_t kCodeStageWords = kCodeScalesAt + 4 * kRowWords;
 
@@ -57,6 +58,28 @@ constexpr int32_t weight_stride(int32_t n) {
 // The same from one pair of dims to the next among n queries.
 constexpr int32_t query_stride(int32_t n) {
   return 2 * n + 4;
+}
+
+// Dims under one scale of codes, which a stage of keys has; those of a chunk of values.
+inline constexpr int32_t kBlockDims = kernels::kKvScaleDims;
+inline constexpr int32_t kChunkBlocks = kChunkDims / kBlockDims;
+static_assert(kBlockDims == kStageDims);
+constexpr int32_t dim_blocks(int32_t n_dims) {
+  return up_to(n_dims, kBlockDims);
+}
+
+// What n queries multiply the codes of a tile's tokens and a block with: pairs of int16, [pair of tokens][n], then each
+// query's factor.
+inline constexpr int32_t kTilePairs = kKeyTile / 2;
+constexpr int32_t factors_word(int32_t n) {
+  return kTilePairs * n;
+}
+constexpr int32_t weight_words(int32_t n) {
+  return up_to(factors_word(n) + n, 4) * 4;
+}
+// The same of dims: [pair of dims][n], then the scales [block][n].
+constexpr int32_t query_words(int32_t head_dim, int32_t n) {
+  return (padded_dim(head_dim) / 2 + key_stages(head_dim)) * n;
 }
 
 // Threads that copy 16 rows of 64 bytes; a block has a multiple of them.

@@ -3,9 +3,9 @@
 //
 // They lie in stages: 8 pieces of rows. Of keys, a piece is half a page (16 tokens), and a stage has a tile's 4 pages
 // and up to 32 dims. Of values, a piece is 16 dims, and a stage has a page and up to 128 dims. A row has 16 tokens (16
-// dims) in 4 quarters, which 4 lanes read: of two dims (tokens) as pairs of bf16, or of one as f32 or as codes of
-// int8, whose scales stand behind the pieces. Pieces are so far apart that 8 of them are read without a conflict of
-// banks.
+// dims) in 4 quarters, which 4 lanes read: of two dims (tokens) as pairs of bf16, or of one as f32. Of pairs of int8
+// codes a row has 8 tokens (8 dims), and scales stand behind the pieces. Pieces are so far apart that 8 of them are
+// read without a conflict of banks.
 //
 // Values that are the beginnings of keys are read from key pages: a stage has both halves of a page and 128 dims, and
 // the quarters of a row change places by its number.
@@ -88,51 +88,14 @@ struct WideRows {
   };
 };
 
-// The number of byte i of four codes.
-CANDOR_DEVICE float code_of(uint32_t codes, uint32_t i) {
-  constexpr uint32_t kTwo23 = 0x4b000000u;  // as a float; one more in its bits is one more in its value
-  return sub_rn(float_of(permute_bytes(codes ^ 0x80808080u, kTwo23, 0x7540u + i)), 8388736.0f);
-}
 CANDOR_DEVICE float scale_of(uint32_t halves, uint32_t i) {
   return half_to_float(static_cast<uint16_t>(halves >> (16 * i)));
 }
 
-// Codes of one, and scales.
+// Codes in pairs, which are multiplied by integers (attend_words.h), and scales.
 struct CodeRows {
-  static constexpr bool kRoundsOperands = true;
-
-  template <bool is_key>
-  struct Reader {
-    Shared<uint32_t> words;
-    uint32_t at;
-    uint32_t scales_at;
-    float scales[4] = {};  // of keys: of each token
-
-    CANDOR_DEVICE Reader(const Stage& stage, uint32_t piece)
-        : words(stage.words),
-          at(stage.at + piece * kCodePieceWords + lane() % 4),
-          scales_at(stage.at + kCodeScalesAt + piece / 2 * kRowWords) {
-      if (!is_key) return;
-      const uint32_t own = scales_at + piece % 2 * 8 + lane() % 4 * 2;
-      CANDOR_UNROLL
-      for (uint32_t j = 0; j < 4; ++j) scales[j] = scale_of(words[own + j / 2], j % 2);
-    }
-    // As pairs of bf16.
-    CANDOR_DEVICE Uint4 load_pairs(uint32_t pair) const {
-      const uint32_t first = words[at + 2 * pair * kCodeRowWords];
-      const uint32_t second = words[at + (2 * pair + 1) * kCodeRowWords];
-      const uint32_t halves = is_key ? 0 : static_cast<uint32_t>(words[scales_at + pair]);
-      uint32_t w[4];
-      CANDOR_UNROLL
-      for (uint32_t j = 0; j < 4; ++j) {
-        const float s0 = is_key ? scales[j] : scale_of(halves, 0);
-        const float s1 = is_key ? scales[j] : scale_of(halves, 1);
-        w[j] = bf16_pair(mul_rn(code_of(first, j), s0), mul_rn(code_of(second, j), s1));
-      }
-      return {w[0], w[1], w[2], w[3]};
-    }
-    CANDOR_DEVICE void load(uint32_t pair, float (&x0)[4], float (&x1)[4]) const { unpack(load_pairs(pair), x0, x1); }
-  };
+  static constexpr bool kRoundsOperands = false;
+  static constexpr int32_t kPer = 2;
 };
 
 // Where quarter c of a row of latent values stands: rows of a half, then those of the other.

@@ -7,12 +7,14 @@
 
 #include "backend/cuda/kernels/attend_args.h"
 #include "backend/cuda/kernels/attend_block.h"
-#include "backend/cuda/kernels/attend_codes.h"
+#include "backend/cuda/kernels/attend_encode.h"
 #include "backend/cuda/kernels/attend_pages.h"
+#include "backend/cuda/kernels/attend_ring.h"
 #include "backend/cuda/kernels/attend_rules.h"
 #include "backend/cuda/kernels/attend_sizes.h"
 #include "backend/cuda/kernels/attend_stages.h"
 #include "backend/cuda/kernels/attend_sums.h"
+#include "backend/cuda/kernels/attend_words.h"
 #include "backend/cuda/kernels/elementary.h"
 #include "backend/cuda/kernels/language.h"
 
@@ -20,139 +22,7 @@ namespace candor::backend::cuda {
 namespace attention {
 
 constexpr auto kWeightStride = static_cast<uint32_t>(weight_stride(kWarpQueries));
-
-// Stages in the order in which they are read: of each tile keys by dims, then values by chunk and page.
-struct StageCursor {
-  const AttendBlock& block;
-  int32_t n_keys;    // stages
-  int32_t n_chunks;  // of values
-  int32_t tile;
-  int32_t chunk = -1;  // -1: keys
-  int32_t i = 0;       // stage of keys, or page
-  int32_t n_pages;     // of a stage of values
-  TokenRange pages;
-
-  CANDOR_DEVICE StageCursor(const AttendRowsArgs& a, const AttendBlock& b)
-      : block(b),
-        n_keys(key_stages(a.head_dim)),
-        n_chunks(value_chunks(a.value_dim)),
-        tile(b.tiles.begin),
-        n_pages(a.is_latent || padded_dim(a.head_dim) > kChunkDims / 2 ? 1 : 2),
-        pages(b.pages_of(tile, 1)) {}
-
-  CANDOR_DEVICE bool is_behind_last() const { return tile >= block.tiles.end; }
-  CANDOR_DEVICE bool is_key() const { return chunk < 0; }
-  CANDOR_DEVICE bool begins_tile() const { return chunk < 0 && i == 0; }
-  CANDOR_DEVICE bool ends_keys() const { return chunk < 0 && i + 1 == n_keys; }
-  CANDOR_DEVICE bool begins_chunk() const { return chunk >= 0 && i == pages.begin; }
-  CANDOR_DEVICE bool ends_chunk() const { return chunk >= 0 && i + n_pages >= pages.end; }
-  CANDOR_DEVICE bool ends_tile() const { return ends_chunk() && chunk + 1 == n_chunks; }
-
-  CANDOR_DEVICE void advance() {
-    const bool is_end = ends_keys() || ends_chunk();
-    i += is_key() ? 1 : n_pages;
-    if (!is_end) return;
-    i = pages.begin;
-    if (++chunk < n_chunks) return;
-    chunk = -1;
-    i = 0;
-    pages = block.pages_of(++tile, 1);
-  }
-};
-
-// By all threads: a stage of codes as pairs of bf16.
-template <bool is_key>
-CANDOR_DEVICE void expand_rows(const Stage& from, const Stage& to) {
-  const CodeRows::Reader<is_key> reader(from, lane() / 4);
-  for (uint32_t pair = warp(); pair < kStageDims / 2; pair += n_warps()) {
-    store16(to.words, to.at + lane() / 4 * piece_words(2) + pair * kRowWords + lane() % 4 * 4, reader.load_pairs(pair));
-  }
-}
-CANDOR_DEVICE void expand_latent(const Stage& from, const Stage& to) {
-  for (uint32_t i = thread(); i < kChunkDims * 4; i += n_threads()) {
-    const uint32_t c = i % 4;
-    const uint32_t row = i / 4 % (kChunkDims / 2);
-    const uint32_t half = i / 4 / (kChunkDims / 2);
-    const uint32_t codes = from.at + (half * kChunkDims + 2 * row) * kCodeRowWords + c;
-    const uint32_t scales = from.at + kCodeScalesAt + row / 16 * kRowWords + half * 8 + 2 * c;
-    const uint32_t first = from.words[codes];
-    const uint32_t second = from.words[codes + kCodeRowWords];
-    uint32_t w[4];
-    CANDOR_UNROLL
-    for (uint32_t j = 0; j < 4; ++j) {
-      const float s = scale_of(from.words[scales + j / 2], j % 2);
-      w[j] = bf16_pair(mul_rn(code_of(first, j), s), mul_rn(code_of(second, j), s));
-    }
-    store16(to.words, to.at + latent_word<PairRows>(half, row, c), Uint4{w[0], w[1], w[2], w[3]});
-  }
-}
-
-template <class Pages>
-class StageRing {
- public:
-  CANDOR_DEVICE StageRing(const AttendBlocksArgs& args, const AttendBlock& block)
-      : args_(args.rows),
-        keys_(pages_at(args.rows, block, args.rows.pages.k_offset)),
-        values_(pages_at(args.rows, block, args.rows.pages.v_offset)),
-        words_(shared<uint32_t>(static_cast<size_t>(args.keys_at))),
-        asked_(args.rows, block) {
-    for (int32_t i = 0; i + 1 < kRingStages; ++i) ask();
-  }
-
-  // The stage at the cursor, which comes to each in turn. All threads are done with the one before.
-  CANDOR_DEVICE Stage next(const StageCursor& at) {
-    wait_async<kRingStages - 2>();
-    sync_block();
-    const Stage stage = place(n_read_++ % kRingStages);
-    if constexpr (kIsQ8<Pages>) {
-      const Stage expanded = place(kRingStages);
-      if (at.is_key()) {
-        expand_rows<true>(stage, expanded);
-      } else if (args_.is_latent) {
-        expand_latent(stage, expanded);
-      } else {
-        expand_rows<false>(stage, expanded);
-      }
-      ask();
-      sync_block();
-      return expanded;
-    }
-    ask();
-    return stage;
-  }
-
- private:
-  // kRingStages: behind the ring.
-  CANDOR_DEVICE Stage place(int32_t i) const { return {words_, static_cast<uint32_t>(i * staged_words<Pages>())}; }
-
-  CANDOR_DEVICE void ask() {
-    if (!asked_.is_behind_last()) {
-      stage(place(n_asked_ % kRingStages));
-      asked_.advance();
-    }
-    commit_async();
-    ++n_asked_;
-  }
-
-  CANDOR_DEVICE void stage(const Stage& to) {
-    const int32_t i = asked_.i;
-    if (asked_.is_key()) {
-      stage_keys<Pages>(args_.head_dim, {to, i * kStageDims, 1}, keys_, asked_.tile * kTilePages);
-    } else if (args_.is_latent) {
-      stage_latent<Pages>(args_.head_dim, to, values_, {i, 1, asked_.chunk}, args_.value_dim);
-    } else {
-      stage_values<Pages>(args_.head_dim, to, values_, {i, asked_.n_pages, asked_.chunk});
-    }
-  }
-
-  const AttendRowsArgs& args_;
-  SeenPages keys_;
-  SeenPages values_;
-  Shared<uint32_t> words_;
-  StageCursor asked_;
-  int32_t n_asked_ = 0;
-  int32_t n_read_ = 0;
-};
+constexpr auto kBlockWords = static_cast<uint32_t>(weight_words(kWarpQueries));
 
 using TileSums = float[kWarpQueries][4];
 
@@ -318,6 +188,144 @@ CANDOR_DEVICE void multiply_stage(const AttendRowsArgs& a, const Stage& stage, c
   multiply_rows<Rows, true>(stage, piece, w, static_cast<uint32_t>(left < kStageDims ? left : kStageDims) / 2, sums);
 }
 
+// The same of codes: a warp's queries multiply a stage.
+struct CodeStages {
+  const AttendBlocksArgs& args;
+  const WarpState& s;
+  SeenPages values;
+  int32_t n_blocks;  // of values' dims that share scales
+  CodeSums<kWarpQueries> sums;
+
+  CANDOR_DEVICE CodeStages(const AttendBlocksArgs& blocks, const AttendBlock& b, const WarpState& state)
+      : args(blocks),
+        s(state),
+        values(pages_at(blocks.rows, b, blocks.rows.pages.v_offset)),
+        n_blocks(dim_blocks(padded_dim(blocks.rows.value_dim))) {}
+
+  CANDOR_DEVICE Shared<uint32_t> words() const { return shared<uint32_t>(static_cast<size_t>(args.words_at)); }
+  CANDOR_DEVICE Shared<uint32_t> queries() const { return shared<uint32_t>(static_cast<size_t>(args.queries_at)); }
+  // Of block i of the chunk; of another one where there is none, whose dims nobody wants.
+  CANDOR_DEVICE uint32_t words_at(int32_t chunk, int32_t i) const {
+    const auto own = static_cast<uint32_t>(chunk * kChunkBlocks + i < n_blocks ? i : 0);
+    return (warp() * static_cast<uint32_t>(kChunkBlocks) + own) * kBlockWords;
+  }
+  CANDOR_DEVICE WeightPlace weights(int32_t chunk, int32_t i, uint32_t r) const {
+    return {words(), words_at(chunk, i), kWarpQueries, r};
+  }
+  // Of the lane's dim j, in the chunk.
+  CANDOR_DEVICE int32_t block_of(const StageCursor& at, int32_t j) const {
+    if (args.rows.is_latent) return j / 2 * 2 + lane_number() / 16;
+    return lane_number() / 4 % (kPieces / at.n_pages) / 2;
+  }
+
+  CANDOR_DEVICE void add(const Stage& stage, const StageCursor& at, TileSums& scores) {
+    if (at.is_key()) return add_keys(stage, at, scores);
+    if (at.begins_chunk()) begin_chunk(at);
+    add_values(stage, at);
+    if (at.ends_chunk()) end_chunk(at);
+  }
+
+ private:
+  // Keys: to the scores.
+  CANDOR_DEVICE void add_keys(const Stage& stage, const StageCursor& at, TileSums& scores) {
+    const auto n = static_cast<uint32_t>(args.n_queries);
+    const auto dp = static_cast<uint32_t>(padded_dim(args.rows.head_dim));
+    const auto d = static_cast<uint32_t>(at.i * kStageDims);
+    const uint32_t n_dims = dp - d < kStageDims ? dp - d : kStageDims;
+    sums.clear();
+    multiply_codes<kWarpQueries>(CodeReader(stage, lane() / 4), {queries(), d / 2 * n + s.first, n}, n_dims / 2, sums);
+    float scales[4];
+    load_key_scales(stage, lane() / 4, scales);
+    CANDOR_UNROLL
+    for (uint32_t r = 0; r < kWarpQueries; ++r) {
+      const float scale = float_of(queries()[(dp / 2 + static_cast<uint32_t>(at.i)) * n + s.first + r]);
+      CANDOR_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        scores[r][j] = fma_rn(to_float_rn(sums.of[r][j]), mul_rn(scales[j], scale), scores[r][j]);
+      }
+    }
+  }
+
+  // Of the lane's 4 tokens.
+  CANDOR_DEVICE void load_scales(const StageCursor& at, int32_t block, float (&scales)[4]) const {
+    const int32_t page = at.tile * kTilePages + lane_number() / 8;
+    const bool is_stored = block < n_blocks && at.pages.holds(page);
+    const auto* halves = reinterpret_cast<const uint16_t*>(is_stored ? values.at(page) : nullptr);
+    CANDOR_UNROLL
+    for (int32_t j = 0; j < 4; ++j) {
+      scales[j] = is_stored ? half_to_float(halves[block * kPageTokens + lane_number() % 8 * 4 + j]) : 0.0f;
+    }
+  }
+
+  // The tile's weights become words for the blocks of a chunk.
+  CANDOR_DEVICE void begin_chunk(const StageCursor& at) {
+    float scales[kChunkBlocks][4];
+    CANDOR_UNROLL
+    for (int32_t i = 0; i < kChunkBlocks; ++i) load_scales(at, at.chunk * kChunkBlocks + i, scales[i]);
+    TokenShares tokens[kChunkBlocks];
+    TokenRange before{-1, -1};
+    const auto first = static_cast<int32_t>(4 * lane()) + at.tile * kKeyTile;
+    sync_warp();
+    for (uint32_t r = 0; r < kWarpQueries; ++r) {
+      const TokenRange seen = s.query(r).seen;
+      if (seen.begin != before.begin || seen.end != before.end) {
+        CANDOR_UNROLL
+        for (int32_t i = 0; i < kChunkBlocks; ++i) tokens[i].set(scales[i], seen, first);
+      }
+      before = seen;
+      float p[4];
+      CANDOR_UNROLL
+      for (uint32_t j = 0; j < 4; ++j) {
+        p[j] = s.weights[s.weights_at() + (2 * lane() + j / 2) * kWeightStride + 2 * r + j % 2];
+      }
+      const float largest = normalize_weights(p);
+      CANDOR_UNROLL
+      for (int32_t i = 0; i < kChunkBlocks; ++i) {
+        if (at.chunk * kChunkBlocks + i < n_blocks) weights(at.chunk, i, r).store(p, largest, tokens[i]);
+      }
+    }
+    sync_warp();
+    sums.clear();
+  }
+
+  CANDOR_DEVICE void add_values(const Stage& stage, const StageCursor& at) {
+    const auto of_tile = static_cast<uint32_t>(at.i - at.tile * kTilePages);
+    constexpr uint32_t kPageWords = kPageTokens / 2 * kWarpQueries;
+    if (args.rows.is_latent) {
+      const uint32_t at_page = of_tile * kPageWords;
+      const WordPlace w[2] = {{words(), words_at(at.chunk, block_of(at, 0)) + at_page, kWarpQueries},
+                              {words(), words_at(at.chunk, block_of(at, 2)) + at_page, kWarpQueries}};
+      return multiply_latent_codes<kWarpQueries>(stage, w, sums);
+    }
+    const bool is_second = at.n_pages == 2 && lane() >= 16;
+    const ValuePages pages{at.i, at.n_pages, at.chunk};
+    const bool is_filled = pages.group_of(lane_number() / 4, args.rows.head_dim) >= 0;
+    if (!is_filled || (is_second && at.i + 1 >= at.pages.end)) return;
+    const uint32_t begin = words_at(at.chunk, block_of(at, 0)) + (of_tile + (is_second ? 1 : 0)) * kPageWords;
+    multiply_codes<kWarpQueries>(CodeReader(stage, lane() / 4), {words(), begin, kWarpQueries}, kPageTokens / 2, sums);
+  }
+
+  // To the outputs. Where two pages stand side by side lanes 0 to 15 have the dims, of both.
+  CANDOR_DEVICE void end_chunk(const StageCursor& at) const {
+    for (uint32_t r = 0; r < kWarpQueries; ++r) {
+      int32_t total[4];
+      CANDOR_UNROLL
+      for (int j = 0; j < 4; ++j) total[j] = sums.of[r][j];
+      if (at.n_pages == 2) {
+        CANDOR_UNROLL
+        for (int j = 0; j < 4; ++j) total[j] += shuffle_xor(total[j], 16);
+      }
+      const float first = weights(at.chunk, block_of(at, 0), r).factor();
+      const float second = weights(at.chunk, block_of(at, 2), r).factor();
+      float x[4];
+      load4(s.outputs, s.own_outputs(r, static_cast<uint32_t>(at.chunk)), x);
+      CANDOR_UNROLL
+      for (int j = 0; j < 4; ++j) x[j] = fma_rn(to_float_rn(total[j]), j < 2 ? first : second, x[j]);
+      store4(s.outputs, s.own_outputs(r, static_cast<uint32_t>(at.chunk)), x);
+    }
+  }
+};
+
 template <class Rows>
 CANDOR_DEVICE void end_splits(const AttendBlocksArgs& args, const AttendBlock& b, int32_t tile, const WarpState& s,
                               Total& own_total) {
@@ -334,28 +342,18 @@ CANDOR_DEVICE void end_splits(const AttendBlocksArgs& args, const AttendBlock& b
   }
 }
 
-template <class Pages>
-CANDOR_DEVICE void attend_tiles(const AttendBlocksArgs& args) {
-  using Rows = typename Pages::Rows;
-  const AttendBlock b = block_of(args);
-  if (b.tiles.is_empty()) return;
-  StageRing<Pages> ring(args, b);
-  WarpState s(args);
-  load_queries<Rows>(args.rows, b, shared<float>(static_cast<size_t>(args.queries_at)), args.n_queries);
-  store_places(args.rows, b, s.places, args.n_queries);
-  const bool is_idle = static_cast<int32_t>(s.first) >= b.n_queries();
-  Total total;
-  TileSums x;
-  uint32_t seen = 0;
-  for (StageCursor at(args.rows, b); !at.is_behind_last(); at.advance()) {
-    const Stage stage = ring.next(at);
-    if (is_idle) continue;
-    if (at.begins_tile()) {
-      if (begins_split(b, at.tile)) s.clear();
-      CANDOR_UNROLL
-      for (uint32_t i = 0; i < kWarpQueries * 4; ++i) x[i / 4][i % 4] = 0.0f;
-    }
-    if (at.begins_chunk()) s.load_outputs(static_cast<uint32_t>(at.chunk), x);
+// What a stage does to a warp's scores, in x, and to its outputs.
+template <class Rows>
+struct NumberStages {
+  const AttendBlocksArgs& args;
+  const WarpState& s;
+  uint32_t seen = 0;  // pages
+
+  CANDOR_DEVICE NumberStages(const AttendBlocksArgs& blocks, const AttendBlock&, const WarpState& state)
+      : args(blocks), s(state) {}
+
+  CANDOR_DEVICE void add(const Stage& stage, const StageCursor& at, TileSums& x) {
+    if (at.begins_chunk()) begin_chunk(at, x);
     PairSums<kWarpQueries> sums;
     multiply_stage<Rows>(args.rows, stage, at, weights_of(args, s, at), sums);
     if (at.is_key() || at.n_pages == 1) {
@@ -363,11 +361,49 @@ CANDOR_DEVICE void attend_tiles(const AttendBlocksArgs& args) {
     } else {
       sums.add_halves_to(x, seen_pair(seen, at));
     }
-    if (at.ends_keys()) {
-      weigh_tile<Rows>(s, at.tile, x);
-      seen = seen_pages(s, at.tile);
-    }
     if (at.ends_chunk()) s.store_outputs(static_cast<uint32_t>(at.chunk), x);
+  }
+
+ private:
+  CANDOR_DEVICE void begin_chunk(const StageCursor& at, TileSums& x) {
+    if (at.chunk == 0) seen = seen_pages(s, at.tile);
+    s.load_outputs(static_cast<uint32_t>(at.chunk), x);
+  }
+};
+
+template <class Pages>
+CANDOR_DEVICE void load_tile_queries(const AttendBlocksArgs& args, const AttendBlock& b) {
+  if constexpr (kIsQ8<Pages>) {
+    encode_queries(args.rows, b, shared<uint32_t>(static_cast<size_t>(args.queries_at)), args.n_queries);
+  } else {
+    load_queries<typename Pages::Rows>(args.rows, b, shared<float>(static_cast<size_t>(args.queries_at)),
+                                       args.n_queries);
+  }
+}
+
+template <class Pages, class Stages>
+CANDOR_DEVICE void attend_tiles(const AttendBlocksArgs& args) {
+  using Rows = typename Pages::Rows;
+  const AttendBlock b = block_of(args);
+  if (b.tiles.is_empty()) return;
+  StageRing<Pages> ring(args, b);
+  WarpState s(args);
+  load_tile_queries<Pages>(args, b);
+  store_places(args.rows, b, s.places, args.n_queries);
+  const bool is_idle = static_cast<int32_t>(s.first) >= b.n_queries();
+  Stages stages(args, b, s);
+  Total total;
+  TileSums x;
+  for (StageCursor at(args.rows, b); !at.is_behind_last(); at.advance()) {
+    const Stage stage = ring.next();
+    if (is_idle) continue;
+    if (at.begins_tile()) {
+      if (begins_split(b, at.tile)) s.clear();
+      CANDOR_UNROLL
+      for (uint32_t i = 0; i < kWarpQueries * 4; ++i) x[i / 4][i % 4] = 0.0f;
+    }
+    stages.add(stage, at, x);
+    if (at.ends_keys()) weigh_tile<Rows>(s, at.tile, x);
     if (at.ends_tile() && ends_split(b, at.tile)) end_splits<Rows>(args, b, at.tile, s, total);
   }
   wait_async<0>();
@@ -376,13 +412,13 @@ CANDOR_DEVICE void attend_tiles(const AttendBlocksArgs& args) {
 }  // namespace attention
 
 CANDOR_BOUNDED_KERNEL(attend_tiles_bf16, AttendBlocksArgs, 32 * attention::kMostWarps, 1) {
-  attention::attend_tiles<attention::Bf16Pages>(args);
+  attention::attend_tiles<attention::Bf16Pages, attention::NumberStages<attention::PairRows>>(args);
 }
 CANDOR_BOUNDED_KERNEL(attend_tiles_f32, AttendBlocksArgs, 32 * attention::kMostWarps, 1) {
-  attention::attend_tiles<attention::F32Pages>(args);
+  attention::attend_tiles<attention::F32Pages, attention::NumberStages<attention::WideRows>>(args);
 }
 CANDOR_BOUNDED_KERNEL(attend_tiles_q8, AttendBlocksArgs, 32 * attention::kMostWarps, 1) {
-  attention::attend_tiles<attention::Q8Pages>(args);
+  attention::attend_tiles<attention::Q8Pages, attention::CodeStages>(args);
 }
 
 }  // namespace candor::backend::cuda

@@ -35,6 +35,7 @@
 // atomic_add(pointer, value): adds to an integer of global memory and gives what was there. The sum has no order, what
 // is given has: nothing that decides a token may depend on it.
 // dot4(a, b, c): c + the sum of four int8 products.
+// dot2_low(a, b, c), dot2_high: c + the sum of two products, of a's int16 and b's two low (high) int8.
 // permute_bytes(a, b, selectors): byte i is byte (selectors >> 4 i) % 8 of a (0 to 3) and b; bits 3 of selectors are 0.
 //
 // Copies from global to shared memory behind a thread's back, 16 bytes each, both ends aligned to 16:

@@ -81,6 +81,14 @@ CANDOR_DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c) {
   return __dp4a(static_cast<int>(a), static_cast<int>(b), c);
 }
 
+// c + the sum of two products: of a's 16 bits, signed, and b's two low (high) bytes, signed.
+CANDOR_DEVICE int32_t dot2_low(uint32_t a, uint32_t b, int32_t c) {
+  return __dp2a_lo(static_cast<int>(a), static_cast<int>(b), c);
+}
+CANDOR_DEVICE int32_t dot2_high(uint32_t a, uint32_t b, int32_t c) {
+  return __dp2a_hi(static_cast<int>(a), static_cast<int>(b), c);
+}
+
 // Byte i of the result is byte number (selectors >> 4 i) % 8 of b, a: a's are 0 to 3.
 CANDOR_DEVICE uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selectors) {
   return __byte_perm(a, b, selectors);

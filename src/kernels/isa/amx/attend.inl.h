@@ -26,9 +26,7 @@ class TileProducts {
     std::memset(place_of_weights(s, dp, n), 0, n_idle * kKeyTile * sizeof(uint16_t));
   }
 
-  static bool expands(const AttendArgs& a, int32_t) { return has_codes(a.pages); }
-
-  void begin_weights() {}
+  void begin_weights(int32_t, const SeenTokens&) {}
 
   void scores(const AttendArgs& a, TilePages pages, int32_t n, const AttendScratch& s) {
     const int32_t dp = padded_dim(a.head_dim);

@@ -217,6 +217,9 @@ CANDOR_INLINE I32 widen_u8(const uint8_t* p) {
 CANDOR_INLINE I32 widen_u8_pairs(const uint8_t* p) {
   return {_mm256_cvtepu8_epi16(load_128(p)), _mm256_cvtepu8_epi16(load_128(p + 16))};
 }
+CANDOR_INLINE I32 widen_i8_pairs(const uint8_t* p) {
+  return {_mm256_cvtepi8_epi16(load_128(p)), _mm256_cvtepi8_epi16(load_128(p + 16))};
+}
 CANDOR_INLINE I32 widen_i8(const uint8_t* p) {
   return {_mm256_cvtepi8_epi32(load_64(p)), _mm256_cvtepi8_epi32(load_64(p + 8))};
 }
@@ -224,6 +227,9 @@ CANDOR_INLINE void store_i8(int8_t* p, I32 x) {
   const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(x.a, x.b), 0xd8);
   const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+}
+CANDOR_INLINE void store_i16(int32_t* p, I32 x) {
+  store_256(p, _mm256_permute4x64_epi64(_mm256_packs_epi32(x.a, x.b), 0xd8));
 }
 CANDOR_INLINE int32_t sum_lanes(I32 x) {
   const __m256i eight = _mm256_add_epi32(x.a, x.b);
@@ -264,6 +270,12 @@ CANDOR_INLINE __m256i broadcast_four(const int8_t* x) {
   };
   __m256i all;
   __asm__("vpbroadcastd %1, %0" : "=x"(all) : "m"(*reinterpret_cast<const Four*>(x)));
+  return all;
+}
+
+CANDOR_INLINE __m256i broadcast_word(const int32_t* x) {
+  __m256i all;
+  __asm__("vpbroadcastd %1, %0" : "=x"(all) : "m"(*x));
   return all;
 }
 

@@ -10,6 +10,7 @@ constexpr int kMostDots = kTallRows;  // rows of a tile whose dots are held toge
 constexpr int kTileRowsF32 = 6;       // 12 registers of sums
 constexpr int kTileRowsBf16 = 3;      // two chains for each of 6
 constexpr int kQueryTile = 3;         // queries of attention that a micro-kernel holds, two chains each
+constexpr int kCodeTile = 4;          // the same on pages of codes, one sum each
 
 #include "kernels/isa/avx2/lanes.inl.h"
 
@@ -27,6 +28,10 @@ CANDOR_INLINE I32 madd16(I32 acc, I32 x, I32 scale) {
 }
 CANDOR_INLINE I32 dot2(I32 acc, I32 w, int32_t x) {
   return madd16(acc, w, splat_i(x));
+}
+CANDOR_INLINE I32 dot2_scalar(I32 acc, I32 w, const int32_t* x) {
+  const __m256i all = broadcast_word(x);
+  return madd16(acc, w, {all, all});
 }
 // is_wide: w is signed and x is turned by its signs; else w is unsigned, at most 128, so that pairs fit 16 bits.
 template <bool is_wide>

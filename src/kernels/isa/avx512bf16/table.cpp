@@ -34,12 +34,12 @@ void matmul(const MatmulArgs& a) {
 }
 
 void attend(const AttendArgs& a, std::byte* scratch) {
-  if (a.pages.format == KvFormat::kF32) return avx512vnni_table()->attend(a, scratch);
+  if (a.pages.format != KvFormat::kBf16) return avx512vnni_table()->attend(a, scratch);
   attend_pages<PairProducts>(a, scratch);
 }
 
 void attend_split(const AttendArgs& a, int32_t split, std::byte* partial, std::byte* scratch) {
-  if (a.pages.format == KvFormat::kF32) return avx512vnni_table()->attend_split(a, split, partial, scratch);
+  if (a.pages.format != KvFormat::kBf16) return avx512vnni_table()->attend_split(a, split, partial, scratch);
   attend_split_pages<PairProducts>(a, split, partial, scratch);
 }
 

@@ -10,6 +10,7 @@ constexpr int kMostDots = 14;     // 14 dots + 14 sums + weights + scale, mask
 constexpr int kTileRowsF32 = 12;  // 24 sums + 2 of weights + an activation
 constexpr int kTileRowsBf16 = 6;  // two chains for each of 12
 constexpr int kQueryTile = 8;     // queries of attention that a micro-kernel holds, two chains each
+constexpr int kCodeTile = 8;      // the same on pages of codes, one sum each
 
 using F32 = __m512;
 using I32 = __m512i;
@@ -224,11 +225,17 @@ CANDOR_INLINE I32 widen_u8(const uint8_t* p) {
 CANDOR_INLINE I32 widen_u8_pairs(const uint8_t* p) {
   return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
+CANDOR_INLINE I32 widen_i8_pairs(const uint8_t* p) {
+  return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
 CANDOR_INLINE I32 widen_i8(const uint8_t* p) {
   return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
 CANDOR_INLINE void store_i8(int8_t* p, I32 a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a));
+}
+CANDOR_INLINE void store_i16(int32_t* p, I32 a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(a));
 }
 CANDOR_INLINE int32_t sum_lanes(I32 a) {
   return _mm512_reduce_add_epi32(a);
@@ -263,6 +270,10 @@ CANDOR_INLINE I32 madd16(I32 acc, I32 a, I32 scale) {
 }
 CANDOR_INLINE I32 dot2(I32 acc, I32 w, int32_t x) {
   return madd16(acc, w, _mm512_set1_epi32(x));
+}
+CANDOR_INLINE I32 dot2_scalar(I32 acc, I32 w, const int32_t* x) {
+  __asm__("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(w), "m"(*x));
+  return acc;
 }
 template <bool is_wide, bool in_halves = false, int n_panels = kDotPanels>
 CANDOR_INLINE I32 dot4(I32 acc, U8 w, const int8_t* x) {

@@ -13,6 +13,7 @@ constexpr int kMostDots = kTallRows;  // rows of a tile whose dots are held toge
 constexpr int kTileRowsF32 = 6;       // 12 registers of sums
 constexpr int kTileRowsBf16 = 3;      // two chains for each of 6
 constexpr int kQueryTile = 3;         // queries of attention that a micro-kernel holds, two chains each
+constexpr int kCodeTile = 4;          // the same on pages of codes, one sum each
 
 #include "kernels/isa/avx2/lanes.inl.h"
 
@@ -39,6 +40,10 @@ CANDOR_INLINE I32 madd16(I32 acc, I32 x, I32 scale) {
 }
 CANDOR_INLINE I32 dot2(I32 acc, I32 w, int32_t x) {
   return madd16(acc, w, splat_i(x));
+}
+CANDOR_INLINE I32 dot2_scalar(I32 acc, I32 w, const int32_t* x) {
+  const __m256i all = broadcast_word(x);
+  return madd16(acc, w, {all, all});
 }
 template <bool is_wide, bool in_halves = false, int = kDotPanels>
 CANDOR_INLINE I32 dot4(I32 acc, U8 w, const int8_t* x) {

@@ -10,6 +10,7 @@ constexpr int kMostDots = kTallRows;  // rows of a tile whose dots are held toge
 constexpr int kTileRowsF32 = 4;       // 16 sums + 4 of weights + an activation
 constexpr int kTileRowsBf16 = 2;      // two chains for each of 8
 constexpr int kQueryTile = 2;         // queries of attention that a micro-kernel holds, two chains each
+constexpr int kCodeTile = 4;          // the same on pages of codes, one sum each
 
 struct F32 {
   float32x4_t v[4];
@@ -209,6 +210,12 @@ CANDOR_INLINE I32 widen_u8_pairs(const uint8_t* p) {
   return {{vreinterpretq_s32_u16(vmovl_u8(vget_low_u8(low))), vreinterpretq_s32_u16(vmovl_high_u8(low)),
            vreinterpretq_s32_u16(vmovl_u8(vget_low_u8(high))), vreinterpretq_s32_u16(vmovl_high_u8(high))}};
 }
+CANDOR_INLINE I32 widen_i8_pairs(const uint8_t* p) {
+  const int8x16_t low = vreinterpretq_s8_u8(vld1q_u8(p));
+  const int8x16_t high = vreinterpretq_s8_u8(vld1q_u8(p + 16));
+  return {{vreinterpretq_s32_s16(vmovl_s8(vget_low_s8(low))), vreinterpretq_s32_s16(vmovl_high_s8(low)),
+           vreinterpretq_s32_s16(vmovl_s8(vget_low_s8(high))), vreinterpretq_s32_s16(vmovl_high_s8(high))}};
+}
 CANDOR_INLINE I32 widen_i8(const uint8_t* p) {
   const int8x16_t bytes = vreinterpretq_s8_u8(vld1q_u8(p));
   const int16x8_t low = vmovl_s8(vget_low_s8(bytes));
@@ -219,6 +226,9 @@ CANDOR_INLINE void store_i8(int8_t* p, I32 a) {
   const int16x8_t low = vcombine_s16(vmovn_s32(a.v[0]), vmovn_s32(a.v[1]));
   const int16x8_t high = vcombine_s16(vmovn_s32(a.v[2]), vmovn_s32(a.v[3]));
   vst1q_s8(p, vcombine_s8(vmovn_s16(low), vmovn_s16(high)));
+}
+CANDOR_INLINE void store_i16(int32_t* p, I32 a) {
+  for (int i = 0; i < 4; ++i) vst1_s16(reinterpret_cast<int16_t*>(p + 2 * i), vmovn_s32(a.v[i]));
 }
 CANDOR_INLINE int32_t sum_lanes(I32 a) {
   return vaddvq_s32(vaddq_s32(vaddq_s32(a.v[0], a.v[1]), vaddq_s32(a.v[2], a.v[3])));
@@ -258,6 +268,9 @@ CANDOR_INLINE I32 dot2(I32 acc, I32 w, int32_t x) {
   const int32_t low = static_cast<int16_t>(x);
   const int32_t high = static_cast<int16_t>(x >> 16);
   CANDOR_QUARTERS(I32, vmlaq_n_s32(vmlaq_n_s32(acc.v[i], low_halves(w.v[i]), low), vshrq_n_s32(w.v[i], 16), high));
+}
+CANDOR_INLINE I32 dot2_scalar(I32 acc, I32 w, const int32_t* x) {
+  return dot2(acc, w, *x);
 }
 template <bool has_sdot>
 CANDOR_INLINE int32x4_t dot4_quarter(int32x4_t acc, int8x16_t w, int8x16_t x) {

@@ -11,6 +11,7 @@ constexpr int kMostDots = kTallRows;  // rows of a tile whose dots are held toge
 constexpr int kTileRowsF32 = 2;
 constexpr int kTileRowsBf16 = 2;
 constexpr int kQueryTile = 1;  // queries of attention that a micro-kernel holds, two chains each
+constexpr int kCodeTile = 1;   // the same on pages of codes, one sum each
 
 struct F32 {
   float v[16];
@@ -178,11 +179,21 @@ inline I32 widen_u8(const uint8_t* p) {
 inline I32 widen_u8_pairs(const uint8_t* p) {
   CANDOR_LANES(I32, p[2 * i] | p[2 * i + 1] << 16);
 }
+inline I32 widen_i8_pairs(const uint8_t* p) {
+  CANDOR_LANES(I32, (static_cast<int8_t>(p[2 * i]) & 0xffff) |
+                        static_cast<int32_t>(static_cast<uint32_t>(static_cast<int8_t>(p[2 * i + 1])) << 16));
+}
 inline I32 widen_i8(const uint8_t* p) {
   CANDOR_LANES(I32, static_cast<int8_t>(p[i]));
 }
 inline void store_i8(int8_t* p, I32 a) {
   for (int i = 0; i < 16; ++i) p[i] = static_cast<int8_t>(a.v[i]);
+}
+// As 16 bits, one after another. REQUIRES: lanes fit them.
+inline void store_i16(int32_t* p, I32 a) {
+  int16_t halves[16];
+  for (int i = 0; i < 16; ++i) halves[i] = static_cast<int16_t>(a.v[i]);
+  std::memcpy(p, halves, sizeof halves);
 }
 inline int32_t sum_lanes(I32 a) {
   int32_t sum = 0;
@@ -226,6 +237,9 @@ inline I32 dot2(I32 acc, I32 w, int32_t x) {
   const int32_t low = static_cast<int16_t>(x);
   const int32_t high = static_cast<int16_t>(x >> 16);
   CANDOR_LANES(I32, acc.v[i] + static_cast<int16_t>(w.v[i]) * low + static_cast<int16_t>(w.v[i] >> 16) * high);
+}
+inline I32 dot2_scalar(I32 acc, I32 w, const int32_t* x) {
+  return dot2(acc, w, *x);
 }
 // acc[r] + sum over i < 4 of w[4 r + i] * x[i]; w unsigned, x signed. in_halves, where kDotHasHalves: the 16 low bits
 // take i < 2, the high ones the others, all modulo 2^16.
