@@ -143,7 +143,7 @@ inline void rescale_record(const QueryRecord& record, int32_t dp, float new_max)
 }
 
 template <class Products, class Seen>
-inline F32 weigh_tokens(const float* scores, int32_t t, const Seen& seen, float max) {
+CANDOR_INLINE F32 weigh_tokens(const float* scores, int32_t t, const Seen& seen, float max) {
   if (!seen.any_from(t)) return splat(0.0f);
   F32 weight = exp16_capped(sub(load(scores + t), splat(max)));
   if constexpr (Products::kRoundsOperands) weight = round_normal_bf16(weight);

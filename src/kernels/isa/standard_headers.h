@@ -32,5 +32,5 @@
 // For a tile: inlined beside others, it shares registers with what they hold, and gcc 12 keeps some sums in memory.
 #define CANDOR_NO_INLINE __attribute__((noinline))
 // Of what generic/elementary.inl.h defines, which other compilers of ours give to other processors.
-#define CANDOR_ELEMENTARY inline
+#define CANDOR_ELEMENTARY CANDOR_INLINE
 #define CANDOR_CONSTANT constexpr float
