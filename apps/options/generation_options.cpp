@@ -39,7 +39,7 @@ std::vector<std::string> preset_names() {
 
 void add_speculation_options(CLI::App& command, GenerationOptions& o) {
   add_choice(command, "--speculate", o.speculate, {"auto", "off", "ngram", "draft", "draft-only"},
-             "several tokens a step, same answer; draft: by --draft and n-grams");
+             "several tokens a step, same answer; draft: n-grams too");
   command.add_option("--draft", o.draft, "a smaller model, or a head; mtp: the model's own; eagle: EAGLE-3")
       ->type_name("FILE|mtp|eagle:FOLDER");
   add_mmproj(command, o.mmproj);
