@@ -107,6 +107,11 @@ std::vector<Condition> head_conditions() {
        Which::kGeneral,
        {},
        testing::write_head},
+  };
+}
+
+std::vector<Condition> eagle_conditions() {
+  return {
       {"drafts of an EAGLE-3 head and n-grams, a small pool, prefix cache",
        [](EngineOptions& o) {
          draft(o, Speculation::kEagle, true);
@@ -185,6 +190,7 @@ std::vector<Condition> conditions() {
        16, false, Which::kGrowing},
   };
   for (Condition& condition : head_conditions()) all.push_back(std::move(condition));
+  for (Condition& condition : eagle_conditions()) all.push_back(std::move(condition));
   return all;
 }
 
