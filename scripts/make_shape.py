@@ -5,9 +5,11 @@ the rows of a model whose weights share a sign turn into rows of one sign, and t
     python3 scripts/make_shape.py llama-3.2-1b Q4_K_M out.gguf
 
 Shapes: llama-3.2-1b, qwen2.5-0.5b (as a Llama: the same matrices without its biases), llama-3.1-8b, gpt-oss-20b,
-qwen3-30b-a3b, deepseek-v2-lite, qwen3.5-2b, lfm2-1.2b, granite-4.0-h-1b, and tiny ones. Types: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M (Q6_K where llama.cpp's mix has it), Q6_K, IQ1_S to
-IQ3_S, TQ1_0, TQ2_0 (the output matrix in Q6_K), MXFP4 (experts; all else Q8_0), FP8 (embedding and output matrix in BF16, as published),
-W8A8 (embedding and output matrix in Q8_0, as `candor quantize` makes it). Weights are made and written a few rows at a time. Needs numpy; uses no network.
+qwen3-30b-a3b, qwen3.5-35b-a3b, deepseek-v2-lite, qwen3.5-2b, lfm2-1.2b, granite-4.0-h-1b, and tiny ones. With --layers N a
+shape has its first N blocks alone, for machines that do not hold all. Types: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M (Q6_K where
+llama.cpp's mix has it), Q6_K, IQ1_S to IQ3_S, TQ1_0, TQ2_0 (the output matrix in Q6_K), MXFP4 (experts; all else Q8_0), FP8
+(embedding and output matrix in BF16, as published), W8A8 (embedding and output matrix in Q8_0, as `candor quantize` makes it).
+Weights are made and written a few rows at a time. Needs numpy; uses no network.
 """
 import argparse
 import struct
@@ -61,12 +63,16 @@ SHAPES = {
                                    dense_ffn=10944, n_shared=2, latent=512, rotated=64),
     "qwen3.5-2b": ModelShape(2048, 24, 8, 2, 256, 6144, 151936, True, 262144, 1e7, "qwen35", rotated=64,
                              attending=tuple(range(3, 24, 4)), delta=(16, 16, 128), taps=4),
+    "qwen3.5-35b-a3b": ModelShape(2048, 40, 16, 2, 256, 512, 248320, False, 262144, 1e7, "qwen35moe", 256, 8, n_shared=1,
+                                  rotated=64, attending=tuple(range(3, 40, 4)), delta=(16, 32, 128), taps=4),
     "lfm2-1.2b": ModelShape(2048, 16, 32, 8, 64, 8192, 65536, True, 128000, 1e6, "lfm2", attending=(2, 5, 8, 10, 12, 14),
                             taps=3),
     "granite-4.0-h-1b": ModelShape(1536, 40, 12, 4, 128, 4096, 100352, True, 131072, 10000.0, "granitehybrid",
                                    attending=(5, 15, 25, 35), ssm=(48, 64, 1, 128), taps=4),
     "tiny-qwen3.5": ModelShape(512, 4, 4, 2, 64, 1024, 1024, True, 4096, 1e7, "qwen35", rotated=16, attending=(3,),
                                delta=(4, 8, 64), taps=4),
+    "tiny-qwen3.5-moe": ModelShape(512, 4, 4, 2, 64, 256, 1024, False, 4096, 1e7, "qwen35moe", 16, 4, n_shared=1, rotated=16,
+                                   attending=(3,), delta=(4, 8, 64), taps=4),
     "tiny-lfm2": ModelShape(512, 4, 8, 2, 64, 1024, 1024, True, 4096, 1e6, "lfm2", attending=(2,), taps=3),
     "tiny-granite-4": ModelShape(512, 4, 8, 2, 64, 1024, 1024, True, 4096, 10000.0, "granitehybrid", attending=(2,),
                                  ssm=(16, 64, 1, 128), taps=4),
@@ -162,7 +168,7 @@ def tensor_list(shape, quant):
     for i in range(shape.n_layers):
         matrices = {**(state(shape) if shape.keeps_state(i) else attention(shape)), **feed_forward(shape, i)}
         yield f"blk.{i}.attn_norm.weight", (shape.dim,), "F32"
-        yield f"blk.{i}.{'post_attention' if shape.family in ('gpt-oss', 'qwen35') else 'ffn'}_norm.weight", (shape.dim,), "F32"
+        yield f"blk.{i}.{'post_attention' if shape.family in ('gpt-oss', 'qwen35', 'qwen35moe') else 'ffn'}_norm.weight", (shape.dim,), "F32"
         for name, dims in (vectors(shape, i) | state_vectors(shape, i)).items():
             yield f"blk.{i}.{name}", dims, "F32"
         for name, dims in matrices.items():
@@ -234,6 +240,8 @@ def vectors(shape, layer):
     """What a block has in F32 beside its two norms."""
     q, kv = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
     own = {"ffn_gate_inp.weight": (shape.n_experts, shape.dim)} if shape.n_experts and not (shape.dense_ffn and layer == 0) else {}
+    if shape.family == "qwen35moe":
+        own |= {"ffn_gate_inp_shexp.weight": (shape.dim,)}
     if shape.latent:
         own |= {"attn_kv_a_norm.weight": (shape.latent,)}
     if shape.query_rank:
@@ -297,6 +305,8 @@ def expert_keys(shape):
     stem = shape.family
     keys = [meta(f"{stem}.expert_count", UINT32, shape.n_experts), meta(f"{stem}.expert_used_count", UINT32, shape.n_used),
             meta(f"{stem}.expert_feed_forward_length", UINT32, shape.ffn_dim)]
+    if stem == "qwen35moe":
+        keys.append(meta(f"{stem}.expert_shared_feed_forward_length", UINT32, shape.n_shared * shape.ffn_dim))
     if stem == "deepseek2":
         keys += [meta(f"{stem}.expert_shared_count", UINT32, shape.n_shared), meta(f"{stem}.leading_dense_block_count", UINT32, 1),
                  meta(f"{stem}.expert_gating_func", UINT32, 1), meta(f"{stem}.attention.kv_lora_rank", UINT32, shape.latent),
@@ -359,8 +369,7 @@ def metadata(name, shape):
     ]
 
 
-def write(path, name, quant, seed):
-    shape = SHAPES[name]
+def write(path, name, shape, quant, seed):
     rng = np.random.default_rng(seed)
     tensors, offset, infos = list(tensor_list(shape, quant)), 0, b""
     for tensor, dims, dtype in tensors:
@@ -390,9 +399,15 @@ def main():
     parser.add_argument("type", choices=[*TYPES, "Q4_K_M"])
     parser.add_argument("path", type=Path)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--layers", type=int, help="the first N blocks alone")
     args = parser.parse_args()
+    shape = SHAPES[args.shape]
+    if args.layers is not None:
+        if not max(shape.attending[:1], default=0) < args.layers <= shape.n_layers:
+            parser.error(f"--layers: {args.shape} has {shape.n_layers} blocks; {args.layers} of them are no model")
+        shape = replace(shape, n_layers=args.layers, attending=tuple(i for i in shape.attending if i < args.layers))
     partial = args.path.with_suffix(".partial")
-    write(partial, args.shape, args.type, args.seed)
+    write(partial, args.shape, shape, args.type, args.seed)
     partial.rename(args.path)
     print(f"{args.path}: {args.path.stat().st_size} bytes")
     return 0
