@@ -110,6 +110,17 @@ function(candor_sort_test target labels)
   endif()
 endfunction()
 
+# Tests of a program (GTest's filter) that look at every number or every byte of much: scripts/nightly.sh runs them, and
+# changes do not wait for them.
+set(CANDOR_NIGHTLY_accuracy Pocket.every_weight_format_on_the_cpu_stays_within_the_bounds_of_the_contract)
+set(CANDOR_NIGHTLY_engine damage.a_model_with_a_flipped_bit_is_refused_or_generates_a_token)
+
+# Each test of `target` that the filter names runs by itself.
+function(candor_discover_tests target filter labels)
+  gtest_discover_tests(${target} TEST_FILTER "${filter}" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                       PROPERTIES TIMEOUT 600 ENVIRONMENT ${CANDOR_TEST_ENVIRONMENT} LABELS "${labels}")
+endfunction()
+
 # RUN_WHOLE: the program is one test, where its tests share what takes long to make. Else each test runs by itself.
 function(candor_add_test target)
   cmake_parse_arguments(PARSE_ARGV 1 test "RUN_WHOLE" "" "")
@@ -126,13 +137,15 @@ function(candor_add_test target)
   target_link_libraries(${target} PRIVATE GTest::gtest_main candor_test_data)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
   candor_sort_test(${target} labels)
+  string(REGEX REPLACE "^candor_|_test$" "" name ${target})
   if(test_RUN_WHOLE)
-    string(REGEX REPLACE "^candor_|_test$" "" name ${target})
     add_test(NAME ${name}.all COMMAND ${target})
     set_tests_properties(${name}.all PROPERTIES TIMEOUT 600 ENVIRONMENT ${CANDOR_TEST_ENVIRONMENT} LABELS "${labels}")
+  elseif(DEFINED CANDOR_NIGHTLY_${name})
+    candor_discover_tests(${target} "${CANDOR_NIGHTLY_${name}}" nightly)
+    candor_discover_tests(${target} "-${CANDOR_NIGHTLY_${name}}" "${labels}")
   else()
-    gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                         PROPERTIES TIMEOUT 600 ENVIRONMENT ${CANDOR_TEST_ENVIRONMENT} LABELS "${labels}")
+    candor_discover_tests(${target} "*" "${labels}")
   endif()
 endfunction()
 

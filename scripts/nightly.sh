@@ -2,6 +2,7 @@
 # What takes too long for every change. Each part's time is stated and settable; a part that fails does not stop the
 # next. Prints one line a part at the end; the status is 1 if one failed.
 #   sh scripts/nightly.sh [PART ...]
+# all    every test, with and without sanitizers (scripts/test.sh --all): some 2 hours
 # fuzz   every target of tests/fuzz for CANDOR_FUZZ_SECONDS (60): some 25 minutes, and as many for a first build
 # tsan   what has threads under ThreadSanitizer: some 20 minutes, and as many for a first build
 # soak   the engine filled and emptied CANDOR_SOAK_ROUNDS times (10 000), the server under load for CANDOR_LOAD_SECONDS
@@ -13,13 +14,13 @@
 #        64-bit Arm: 45 minutes
 # arm    the product for 64-bit Arm under qemu (scripts/test_arm.sh): 40 minutes
 # cuda   kernels for GPUs, compiled for every card and looked through (scripts/check_cuda.py), the module's tests, and the
-#        packages candor-cuda, made and tried: 60 minutes
+#        packages candor-cuda, made and tried: 35 minutes
 # spark  batch inference with Spark (python/tests/test_spark.py): some 3 minutes
 # frameworks LlamaIndex, Haystack, DSPy, instructor, Cohere's and Hugging Face's clients against the server: 3 minutes
 # adding what docs/adding.md says, done in a copy (scripts/check_adding.py): some 15 minutes
 set -u
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- fuzz tsan soak alone lint packages arm cuda spark frameworks adding
+[ $# -gt 0 ] || set -- all fuzz tsan soak alone lint packages arm cuda spark frameworks adding
 packages() {
   sh scripts/package.sh && sh scripts/try_packages.sh && sh scripts/check_reproducible.sh &&
     sh scripts/package.sh --for aarch64 && sh scripts/try_packages.sh build-package-aarch64/out
@@ -51,6 +52,7 @@ summary=""
 status=0
 for part in "$@"; do
   case "$part" in
+    all) command="sh scripts/test.sh --all" ;;
     fuzz) command="sh scripts/fuzz_nightly.sh" ;;
     tsan) command="sh scripts/test_tsan.sh" ;;
     soak) command="sh scripts/soak.sh ${CANDOR_SOAK_ROUNDS:-10000}" ;;
@@ -62,7 +64,7 @@ for part in "$@"; do
     spark) command="spark" ;;
     frameworks) command="frameworks" ;;
     adding) command="python3 scripts/check_adding.py" ;;
-    *) echo "nightly: what is \"$part\"? fuzz, tsan, soak, alone, lint, packages, arm, cuda, spark, frameworks, adding" >&2; exit 2 ;;
+    *) echo "nightly: what is \"$part\"? all, fuzz, tsan, soak, alone, lint, packages, arm, cuda, spark, frameworks, adding" >&2; exit 2 ;;
   esac
   printf '\n== %s\n' "$part"
   began=$(date +%s)
