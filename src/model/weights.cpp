@@ -126,8 +126,9 @@ class Binder {
       if (row.presence == Presence::kOptional) return {};
       return missing(name, expected);
     }
-    // Some converters write a vector as one row.
+    // Some converters write a vector as one row, and ggml a matrix of one row as a vector.
     TensorView flat = *tensor;
+    if (expected.n_dims == 2 && expected[0] == 1 && flat.shape.n_dims == 1) flat.shape = {2, {1, flat.shape[0]}};
     const BlockSpec& block = spec_.blocks[static_cast<size_t>(layer)];
     const bool has_head_rows = block.qk_norm == QkNorm::kOwnHeads && (row.role == kQNorm || row.role == kKNorm);
     if (expected.n_dims == 1 && flat.shape.n_dims == 2 && (flat.shape[0] == 1 || has_head_rows)) {

@@ -33,17 +33,35 @@ TEST(bad_sparse, the_sound_files_load) {
   }
 }
 
+// ggml, and so llama-quantize, writes no outer dimension of one.
+TEST(bad_sparse, a_router_of_one_row_may_be_a_vector) {
+  for (const char* name : {"qwen2_moe", "qwen3_5_moe_text"}) {
+    const std::string router = "blk.0.ffn_gate_inp_shexp.weight";
+    const auto original = gguf_golden(name);
+    const TensorView& row = *original->find(router);
+    ASSERT_EQ(row.shape.n_dims, 2) << name;
+    const auto as_vector = [&](int64_t n) {
+      return refusal_of_gguf(name, [&](MemoryModelFile& file) {
+        file.remove_tensor(router);
+        file.add_tensor(router, row.dtype, {1, {n}}, {row.data, row.data + row.n_bytes / row.shape[1] * n});
+      });
+    };
+    EXPECT_EQ(as_vector(row.shape[1]), "") << name;
+    expect_line(as_vector(row.shape[1] / 2), "\"blk.0.ffn_gate_inp_shexp.weight\": shape [1, ");
+  }
+}
+
 TEST(bad_sparse, missing_tensors_are_named) {
   struct Case {
     const char* golden;
     const char* tensor;
   };
   const Case cases[] = {
-      {"gemma4_text", "per_layer_model_proj.weight"},  {"gemma4_text", "per_layer_token_embd.weight"},
-      {"gemma4_text", "blk.3.inp_gate.weight"},        {"gemma4_text", "blk.0.attn_v.weight"},
-      {"gemma4_moe", "blk.1.ffn_down_exps.scale"},     {"gemma4_moe", "blk.1.ffn_gate_inp.scale"},
-      {"gemma4_moe", "blk.2.pre_ffw_norm_2.weight"},   {"llama4_text", "blk.1.ffn_up_shexp.weight"},
-      {"llama4_text", "blk.3.ffn_gate_inp.weight"},    {"ernie4_5_moe", "blk.1.exp_probs_b.bias"},
+      {"gemma4_text", "per_layer_model_proj.weight"},    {"gemma4_text", "per_layer_token_embd.weight"},
+      {"gemma4_text", "blk.3.inp_gate.weight"},          {"gemma4_text", "blk.0.attn_v.weight"},
+      {"gemma4_moe", "blk.1.ffn_down_exps.scale"},       {"gemma4_moe", "blk.1.ffn_gate_inp.scale"},
+      {"gemma4_moe", "blk.2.pre_ffw_norm_2.weight"},     {"llama4_text", "blk.1.ffn_up_shexp.weight"},
+      {"llama4_text", "blk.3.ffn_gate_inp.weight"},      {"ernie4_5_moe", "blk.1.exp_probs_b.bias"},
       {"granitemoeshared", "blk.0.ffn_up_shexp.weight"}, {"hunyuan_v1_moe", "blk.1.attn_q_norm.weight"},
       {"mistral4", "blk.1.attn_kv_a_norm.weight"},
   };
