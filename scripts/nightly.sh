@@ -2,7 +2,7 @@
 # What takes too long for every change. Each part's time is stated and settable; a part that fails does not stop the
 # next. Prints one line a part at the end; the status is 1 if one failed.
 #   sh scripts/nightly.sh [PART ...]
-# all    every test, with and without sanitizers (scripts/test.sh --all): some 2 hours
+# all    every test, with and without sanitizers (scripts/test.sh --all): hours, not measured as a whole
 # fuzz   every target of tests/fuzz for CANDOR_FUZZ_SECONDS (60): some 25 minutes, and as many for a first build
 # tsan   what has threads under ThreadSanitizer: some 20 minutes, and as many for a first build
 # soak   the engine filled and emptied CANDOR_SOAK_ROUNDS times (10 000), the server under load for CANDOR_LOAD_SECONDS
@@ -14,7 +14,7 @@
 #        64-bit Arm: 45 minutes
 # arm    the product for 64-bit Arm under qemu (scripts/test_arm.sh): 40 minutes
 # cuda   kernels for GPUs, compiled for every card and looked through (scripts/check_cuda.py), the module's tests, and the
-#        packages candor-cuda, made and tried: 35 minutes
+#        packages candor-cuda, made and tried: 35 minutes with a warm compiler cache
 # spark  batch inference with Spark (python/tests/test_spark.py): some 3 minutes
 # frameworks LlamaIndex, Haystack, DSPy, instructor, Cohere's and Hugging Face's clients against the server: 3 minutes
 # adding what docs/adding.md says, done in a copy (scripts/check_adding.py): some 15 minutes
