@@ -48,40 +48,42 @@ struct DeltaRow {
   const float* q;
   const float* k;
   const float* decays;  // of each row of the state
-  float share;  // of the correction that is made
+  float share;          // of the correction that is made
 };
 
-// Columns from `first` on, 16 n of them or as many as are left.
-template <int n>
+// At most kMostColumns columns from `first` on. The state is read twice and written once, each time from its begin to
+// its end: the second pass decays it again, by the same product, so that the first has nothing to store.
+constexpr int kMostColumns = 512;
 inline void delta_columns(const DeltaArgs& a, const DeltaRow& row, int64_t first) {
   const int64_t left = a.v_dim - first;
-  F32 sums[n];
-  for (int j = 0; j < n; ++j) sums[j] = splat(0.0f);
+  const int64_t n = left < kMostColumns ? left : kMostColumns;
+  float sums[kMostColumns] = {};
+  if (a.from != nullptr) {
+    for (int64_t i = 0; i < a.k_dim; ++i) {
+      const float* from = a.from + i * a.v_dim + first;
+      for (int64_t j = 0; j < n; j += 16) {
+        const F32 s = mul(load_part(from + j, n - j, 0.0f), splat(row.decays[i]));
+        store(sums + j, fma(s, splat(row.k[i]), load(sums + j)));
+      }
+    }
+  }
+  float change[kMostColumns];
+  for (int64_t j = 0; j < n; j += 16) {
+    const F32 v = load_part(a.v + first + j, n - j, 0.0f);
+    store(change + j, mul(sub(v, load(sums + j)), splat(row.share)));
+    store(sums + j, splat(0.0f));
+  }
   for (int64_t i = 0; i < a.k_dim; ++i) {
     const float* from = a.from + i * a.v_dim + first;
     float* to = a.to + i * a.v_dim + first;
-    for (int j = 0; j < n; ++j) {
-      const F32 old = a.from == nullptr ? splat(0.0f) : load_part(from + 16 * j, left - 16 * j, 0.0f);
-      const F32 s = mul(old, splat(row.decays[i]));
-      store_part(to + 16 * j, left - 16 * j, s);
-      sums[j] = fma(s, splat(row.k[i]), sums[j]);
+    for (int64_t j = 0; j < n; j += 16) {
+      const F32 old = a.from == nullptr ? splat(0.0f) : load_part(from + j, n - j, 0.0f);
+      const F32 s = fma(load(change + j), splat(row.k[i]), mul(old, splat(row.decays[i])));
+      store_part(to + j, n - j, s);
+      store(sums + j, fma(s, splat(row.q[i]), load(sums + j)));
     }
   }
-  F32 change[n];
-  for (int j = 0; j < n; ++j) {
-    const F32 v = load_part(a.v + first + 16 * j, left - 16 * j, 0.0f);
-    change[j] = mul(sub(v, sums[j]), splat(row.share));
-    sums[j] = splat(0.0f);
-  }
-  for (int64_t i = 0; i < a.k_dim; ++i) {
-    float* to = a.to + i * a.v_dim + first;
-    for (int j = 0; j < n; ++j) {
-      const F32 s = fma(change[j], splat(row.k[i]), load_part(to + 16 * j, left - 16 * j, 0.0f));
-      store_part(to + 16 * j, left - 16 * j, s);
-      sums[j] = fma(s, splat(row.q[i]), sums[j]);
-    }
-  }
-  for (int j = 0; j < n; ++j) store_part(a.dst + first + 16 * j, left - 16 * j, sums[j]);
+  for (int64_t j = 0; j < n; j += 16) store_part(a.dst + first + j, n - j, load(sums + j));
 }
 
 inline F32 decay16(F32 alpha, float rate) {
@@ -93,16 +95,16 @@ inline void delta_decays(const DeltaArgs& a, float* decays) {
   const float same = a.alphas == nullptr ? first_lane(decay16(splat(a.alpha), a.rate)) : 0.0f;
   for (int64_t i = 0; i < a.k_dim; i += 16) {
     const int64_t left = a.k_dim - i;
-    const F32 own = a.alphas == nullptr ? splat(same)
-                                        : decay16(add(load_part(a.alphas + i, left, 0.0f),
-                                                      load_part(a.biases + i, left, 0.0f)), a.rate);
+    const F32 own =
+        a.alphas == nullptr
+            ? splat(same)
+            : decay16(add(load_part(a.alphas + i, left, 0.0f), load_part(a.biases + i, left, 0.0f)), a.rate);
     store_part(decays + i, left, own);
   }
 }
 
 inline void delta_row(const DeltaArgs& a) {
   constexpr int kMostDims = 512;
-  constexpr int kColumns = 4;
   float q[kMostDims];
   float k[kMostDims];
   normalise(a.q, a.k_dim, a.q_scale, q);
@@ -110,7 +112,5 @@ inline void delta_row(const DeltaArgs& a) {
   float decays[kMostDims];
   delta_decays(a, decays);
   const DeltaRow row{q, k, decays, first_lane(mul(sigmoid16(splat(a.beta)), splat(a.share_scale)))};
-  int64_t first = 0;
-  for (; first + 16 * kColumns <= a.v_dim; first += 16 * kColumns) delta_columns<kColumns>(a, row, first);
-  for (; first < a.v_dim; first += 16) delta_columns<1>(a, row, first);
+  for (int64_t first = 0; first < a.v_dim; first += kMostColumns) delta_columns(a, row, first);
 }
