@@ -14,61 +14,15 @@
 #include <vector>
 
 #include "candor/engine.h"
+#include "capi/c_interface.h"
 #include "support/shared_data.h"
 
 namespace candor::testing {
 namespace {
 
-std::string model() {
-  return project_file("models/pocket/pocket-q8_0.gguf").string();
-}
-
-std::string text_of(candor_data data) {
-  size_t size = 0;
-  const char* text = candor_text(data, &size);
-  const std::string copy = text == nullptr ? "" : std::string(text, size);
-  EXPECT_EQ(candor_close(data), CANDOR_OK);
-  return copy;
-}
-
-std::string message_of(candor_error error) {
-  const std::string copy = candor_error_message(error);
-  EXPECT_EQ(candor_close(error), CANDOR_OK);
-  return copy;
-}
-
-class CInterface : public ::testing::Test {
- protected:
-  void SetUp() override { ASSERT_EQ(candor_open(model().c_str(), 0, &engine_, &error_), CANDOR_OK) << message(); }
-  void TearDown() override { candor_close(engine_); }
-  std::string message() const { return candor_error_message(error_); }
-
-  candor_request request(const std::string& text, std::initializer_list<std::pair<const char*, const char*>> options) {
-    candor_request made = 0;
-    EXPECT_EQ(candor_request_new(&made, &error_), CANDOR_OK);
-    EXPECT_EQ(candor_prompt_text(made, text.data(), text.size(), &error_), CANDOR_OK);
-    for (const auto& [name, value] : options) {
-      EXPECT_EQ(candor_set(made, name, value, &error_), CANDOR_OK) << message();
-    }
-    return made;
-  }
-  // To its end.
-  std::string pull(candor_run run) {
-    candor_event event{};
-    event.size = sizeof event;
-    std::string text;
-    candor_status status;
-    while ((status = candor_next(run, &event, 20000, &error_)) == CANDOR_OK) text.append(event.text, event.text_size);
-    EXPECT_EQ(status, CANDOR_END) << message();
-    return text;
-  }
-
-  candor_engine engine_ = 0;
-  candor_error error_ = 0;
-};
-
 TEST_F(CInterface, has_the_answers_of_the_library) {
-  const candor_request wanted = request("Once upon a time", {{"temperature", "0.8"}, {"seed", "7"}, {"max_tokens", "40"}});
+  const candor_request wanted =
+      request("Once upon a time", {{"temperature", "0.8"}, {"seed", "7"}, {"max_tokens", "40"}});
   candor_run run = 0;
   ASSERT_EQ(candor_start(engine_, wanted, &run, &error_), CANDOR_OK) << message();
   const std::string text = pull(run);
@@ -400,50 +354,6 @@ TEST_F(CInterface, a_caller_with_a_smaller_struct_gets_what_fits) {
   ASSERT_EQ(candor_next(run, &event, -1, &error_), CANDOR_OK);
   EXPECT_GE(event.token, 0);
   EXPECT_EQ(event.finish, CANDOR_FAILED) << "beyond the caller's size nothing is written";
-}
-
-TEST_F(CInterface, adapters_are_loaded_used_and_dropped) {
-  const std::string base = (goldens() / "llama").string();
-  const std::string adapter = project_file("tests/adapters/goldens/llama_all").string();
-  candor_options options = 0;
-  candor_engine engine = 0;
-  ASSERT_EQ(candor_options_new(&options, &error_), CANDOR_OK);
-  EXPECT_EQ(candor_set(options, "adapter", "poet", &error_), CANDOR_INVALID_INPUT);
-  ASSERT_EQ(candor_set(options, "adapter", ("poet=" + adapter).c_str(), &error_), CANDOR_OK) << message();
-  ASSERT_EQ(candor_open(base.c_str(), options, &engine, &error_), CANDOR_OK) << message();
-  candor_data json = 0;
-  ASSERT_EQ(candor_adapters(engine, &json, &error_), CANDOR_OK) << message();
-  const auto list = nlohmann::json::parse(text_of(json));
-  ASSERT_EQ(list.size(), 1u);
-  EXPECT_EQ(list[0]["name"], "poet");
-  const auto answer = [&](const char* used) {
-    const candor_request wanted =
-        request("the engine", {{"temperature", "0"}, {"max_tokens", "12"}, {"ignore_eos", "true"}});
-    if (used != nullptr) {
-      EXPECT_EQ(candor_set(wanted, "adapter", used, &error_), CANDOR_OK) << message();
-    }
-    candor_run run = 0;
-    EXPECT_EQ(candor_start(engine, wanted, &run, &error_), CANDOR_OK) << message();
-    return pull(run);
-  };
-  EXPECT_NE(answer("poet"), answer(nullptr));
-  EXPECT_EQ(answer("poet:0"), answer(nullptr));
-  EXPECT_EQ(candor_load_adapter(engine, "poet", adapter.c_str(), 1.0, &error_), CANDOR_INVALID_INPUT);
-  EXPECT_EQ(candor_load_adapter(engine, "same", adapter.c_str(), 1.0, &error_), CANDOR_OK) << message();
-  EXPECT_EQ(answer("same"), answer("poet"));
-  EXPECT_EQ(candor_load_adapter(engine, nullptr, adapter.c_str(), 1.0, &error_), CANDOR_INVALID_INPUT);
-  EXPECT_EQ(candor_drop_adapter(engine, "poet", &error_), CANDOR_OK) << message();
-  EXPECT_EQ(candor_drop_adapter(engine, "poet", &error_), CANDOR_NOT_FOUND);
-  const candor_request wanted = request("the engine", {});
-  EXPECT_EQ(candor_set(wanted, "adapter", "same:x", &error_), CANDOR_INVALID_INPUT);
-  EXPECT_EQ(candor_set(wanted, "adapter", "poet", &error_), CANDOR_OK);
-  candor_run run = 0;
-  EXPECT_EQ(candor_start(engine, wanted, &run, &error_), CANDOR_NOT_FOUND);
-  candor_data floats = 0;
-  EXPECT_EQ(candor_read(engine, R"({"texts": ["a"], "adapters": {"same": 1}})", &floats, &error_), CANDOR_OK)
-      << message();
-  EXPECT_EQ(candor_read(engine, R"({"texts": ["a"], "adapters": ["same"]})", &floats, &error_), CANDOR_INVALID_INPUT);
-  EXPECT_EQ(candor_close(engine), CANDOR_OK);
 }
 
 TEST_F(CInterface, many_threads_ask_and_close) {
