@@ -16,7 +16,7 @@
 #include "backend/ranks/rank_backend.h"
 #include "comm/mpi/mpi_job.h"
 #include "engine/engine_impl.h"
-#include "engine/open/rank_crew.h"
+#include "engine/open/rank_group.h"
 #include "kernels/kernels.h"
 #include "model/model.h"
 #include "model/rank_cost.h"
@@ -39,7 +39,7 @@ Result<std::unique_ptr<backend::Backend>> one_thread() {
   return backend::make_cpu_backend({.n_threads = 1});
 }
 
-Result<backend::Crew> start(const EngineOptions& options, testing::LinkSpeed speed) {
+Result<backend::RankGroup> start(const EngineOptions& options, testing::LinkSpeed speed) {
   const auto link = std::make_shared<testing::LateLink>(2, speed);
   auto pair = std::make_shared<Pair>();
   pair->first = std::make_unique<testing::FarRank>(link, 0);
@@ -54,7 +54,7 @@ Result<backend::Crew> start(const EngineOptions& options, testing::LinkSpeed spe
   });
   CANDOR_TRY(pair->first->comm().wait_for_all(std::chrono::seconds(30)));
   auto comm = std::make_unique<comm::JobCommunicator>(pair->first->comm(), pair->is_taken);
-  return backend::Crew{pair, std::move(comm)};
+  return backend::RankGroup{pair, std::move(comm)};
 }
 
 engine::BackendFactory two_ranks(testing::LinkSpeed speed) {
@@ -62,7 +62,7 @@ engine::BackendFactory two_ranks(testing::LinkSpeed speed) {
     CANDOR_ASSIGN(auto inner, one_thread());
     CANDOR_ASSIGN(const kernels::KernelTable* table, kernels::select_table_from_environment());
     return std::make_unique<backend::RankBackend>(
-        std::move(inner), backend::RankOptions{.rank = 0, .size = 2, .table = table, .gather_crew = [=] {
+        std::move(inner), backend::RankOptions{.rank = 0, .size = 2, .table = table, .gather_group = [=] {
                                                  return start(options, speed);
                                                }});
   };

@@ -19,6 +19,7 @@
 
 #include "backend/wrap/forwarding_backend.h"
 #include "engine/engine_impl.h"
+#include "engine/open/device_choice.h"
 
 namespace candor {
 namespace {
