@@ -38,8 +38,7 @@ set(CANDOR_EXTERNAL_capi fmt)
 
 # The name stands for the library of this project, not for the system's.
 add_library(fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt.cpp)
-string(COMPARE EQUAL "${CMAKE_BUILD_TYPE}" Debug CANDOR_IS_DEV)
-if(CANDOR_IS_DEV)
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
   candor_compile_quickly(fmt)
 endif()
 
@@ -86,9 +85,7 @@ set(CANDOR_TEST_ENVIRONMENT XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache
 # Programs where input meets memory: `scripts/test.sh` runs them under sanitizers (label "input"), and the others without.
 # Each is built with the target candor_input_tests or candor_other_tests.
 set(CANDOR_INPUT_TESTS capi net hub_pull formats image prefix_store text constrain sandbox kv sched serve_http serve_anthropic serve_batch serve_core serve
-                       hub_folders hub_tokenizers json_schema loader server)
-# ... and both ways: their vectors, and their switches of stacks, are others at -O3.
-set(CANDOR_INPUT_TESTS_TWICE kernels backend_cuda_emulation)
+                       hub_folders hub_tokenizers json_schema loader server replay kernels)
 if(CANDOR_TESTS)
   add_custom_target(candor_input_tests)
   add_custom_target(candor_other_tests)
@@ -96,28 +93,26 @@ endif()
 
 # labels: of the tests of `target`.
 function(candor_sort_test target labels)
-  string(REGEX REPLACE "^candor_|_test$|_fuzz$" "" name ${target})
+  string(REGEX REPLACE "^candor_|_test$" "" name ${target})
   set(${labels} "" PARENT_SCOPE)
-  set(is_fuzz FALSE)
-  if(target MATCHES "_fuzz$" AND NOT name MATCHES "serve_config|sample")  # these link all commands
-    set(is_fuzz TRUE)
-  endif()
-  if(name IN_LIST CANDOR_INPUT_TESTS OR is_fuzz)
+  if(name IN_LIST CANDOR_INPUT_TESTS)
     add_dependencies(candor_input_tests ${target})
     set(${labels} input PARENT_SCOPE)
     return()
   endif()
   add_dependencies(candor_other_tests ${target})
-  if(name IN_LIST CANDOR_INPUT_TESTS_TWICE)
-    add_dependencies(candor_input_tests ${target})
-    set(${labels} both PARENT_SCOPE)
-  endif()
 endfunction()
 
 # Tests of a program (GTest's filter) that look at every number or every byte of much: scripts/nightly.sh runs them, and
 # changes do not wait for them.
 set(CANDOR_NIGHTLY_accuracy Pocket.every_weight_format_on_the_cpu_stays_within_the_bounds_of_the_contract)
-set(CANDOR_NIGHTLY_engine damage.a_model_with_a_flipped_bit_is_refused_or_generates_a_token)
+set(CANDOR_NIGHTLY_formats json_text.small_values_in_great_numbers_are_refused_before_they_fill_the_memory:safetensors.a_header_of_20_mb_takes_neither_seconds_nor_memory)
+set(CANDOR_NIGHTLY_prefix_store prefix_store.killed_at_five_hundred_moments_it_gives_no_wrong_block)
+set(CANDOR_NIGHTLY_loader damaged_model.with_a_bit_flipped_gets_the_same_verdict_every_time)
+set(CANDOR_NIGHTLY_end_to_end damage.a_model_with_a_flipped_bit_is_refused_or_generates_a_token)
+
+# Programs whose tests compute much themselves.
+set(CANDOR_BUSY_TESTS sample conformance)
 
 # Each test of `target` that the filter names runs by itself.
 function(candor_discover_tests target filter labels)
@@ -133,7 +128,13 @@ function(candor_add_test target)
   endif()
   include(GoogleTest)
   add_executable(${target} ${test_UNPARSED_ARGUMENTS})
-  candor_compile_quickly(${target})
+  candor_sanitize(${target})
+  string(REGEX REPLACE "^candor_|_test$" "" name ${target})
+  if(name IN_LIST CANDOR_BUSY_TESTS)
+    candor_compile_quickly(${target})
+  else()
+    target_compile_options(${target} PRIVATE -O0)  # -O1 takes half as long again
+  endif()
   candor_compile_together(${target})
   if(CANDOR_SANITIZE MATCHES "undefined")
     target_compile_options(${target} PRIVATE -fno-sanitize=undefined)  # what is tested has these checks
@@ -141,7 +142,6 @@ function(candor_add_test target)
   target_link_libraries(${target} PRIVATE GTest::gtest_main candor_test_data)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
   candor_sort_test(${target} labels)
-  string(REGEX REPLACE "^candor_|_test$" "" name ${target})
   if(test_RUN_WHOLE)
     add_test(NAME ${name}.all COMMAND ${target})
     set_tests_properties(${name}.all PROPERTIES TIMEOUT 600 ENVIRONMENT ${CANDOR_TEST_ENVIRONMENT} LABELS "${labels}")
@@ -154,13 +154,14 @@ function(candor_add_test target)
 endfunction()
 
 # What gcc takes longest for in a sanitized kernel table: checks of scopes, checks written out where they stand (they
-# are calls here), and checks of arithmetic, which is in intrinsics but for the portable table (compiled unoptimised).
-# Memory accesses stay checked in all tables.
+# are calls here), and checks of arithmetic, which is in intrinsics but for the portable table (compiled unoptimised; with
+# CANDOR_SANITIZE_ONLY its arithmetic is not checked, since tests then wait for it). Memory accesses stay checked in all
+# tables.
 function(candor_lighten_tables sources)
   list(FILTER sources INCLUDE REGEX "/isa/.*\\.cpp$")
   foreach(source IN LISTS sources)
     set(options -fno-sanitize-address-use-after-scope --param=asan-instrumentation-with-call-threshold=0)
-    if(source MATCHES "/isa/portable/")
+    if(source MATCHES "/isa/portable/" AND NOT CANDOR_SANITIZE_ONLY)
       list(APPEND options -O0)
     else()
       list(APPEND options -fno-sanitize=undefined)
@@ -187,10 +188,23 @@ endfunction()
 
 # Beast and JSON templates cost minutes at -O3, and none of this is where time goes.
 set(CANDOR_QUICK_MODULES "^(serve|net|capi|hub|model|receipt|formats|sandbox|merge|prefix_store|engine/(open|request|disk)|obs)")
-# Where the time of the dev preset's tests goes: all other modules are compiled quickly there.
+# Where the time of sanitized tests goes: all other modules are compiled quickly there.
 set(CANDOR_HOT_MODULES "^(kernels|backend/reference|backend/cuda/emulation|text|constrain|base|tensor)$")
 
+# sanitizers: those of the module. is_dev: whether it is compiled as the dev preset does.
+function(candor_sanitizers_of module sanitizers is_dev)
+  string(COMPARE EQUAL "${CMAKE_BUILD_TYPE}" Debug debug)
+  set(${is_dev} ${debug} PARENT_SCOPE)
+  set(${sanitizers} "${CANDOR_SANITIZE}" PARENT_SCOPE)
+  if(CANDOR_SANITIZE_ONLY AND module MATCHES "${CANDOR_SANITIZE_ONLY}")
+    set(${is_dev} TRUE PARENT_SCOPE)
+  elseif(CANDOR_SANITIZE_ONLY)
+    set(${sanitizers} "" PARENT_SCOPE)
+  endif()
+endfunction()
+
 function(candor_add_module module deps nested)
+  candor_sanitizers_of(${module} sanitizers is_dev)
   set(folder ${CMAKE_SOURCE_DIR}/src/${module})
   candor_glob(${folder} "${nested}" sources tests)
   candor_target_name(${module} target)
@@ -205,6 +219,7 @@ function(candor_add_module module deps nested)
   list(APPEND links ${CANDOR_EXTERNAL_${module}})
   if(module STREQUAL "kernels")
     candor_leave_out_isas(sources)
+    candor_leave_out_emulations(tests)
   endif()
   if(module STREQUAL "backend/cuda/emulation")
     candor_add_host_kernels(sources)
@@ -213,6 +228,9 @@ function(candor_add_module module deps nested)
     add_library(${target} STATIC ${sources})
     target_include_directories(${target} PUBLIC ${CANDOR_INCLUDES})
     target_link_libraries(${target} PUBLIC ${links})
+    if(sanitizers)
+      candor_sanitize(${target})
+    endif()
     if(CANDOR_CUDA AND module STREQUAL "backend/all")
       target_compile_definitions(${target} PRIVATE CANDOR_HAS_CUDA)
     endif()
@@ -220,14 +238,14 @@ function(candor_add_module module deps nested)
       target_compile_options(${target} PRIVATE -Wconversion)
       candor_compile_together(${target})
     endif()
-    if(module MATCHES "${CANDOR_QUICK_MODULES}" OR (CANDOR_IS_DEV AND NOT module MATCHES "${CANDOR_HOT_MODULES}"))
+    if(module MATCHES "${CANDOR_QUICK_MODULES}" OR (is_dev AND NOT module MATCHES "${CANDOR_HOT_MODULES}"))
       candor_compile_quickly(${target})
       if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         target_compile_options(${target} PRIVATE -Wno-mismatched-new-delete)  # gcc 12, falsely, at Asio's coroutine frames
-        if(CANDOR_IS_DEV AND module MATCHES "^(net|serve)")  # 43 % of what Asio takes; ASan sees pointers that are null
+        if(is_dev AND module MATCHES "^(net|serve)")  # 43 % of what Asio takes; ASan sees pointers that are null
           target_compile_options(${target} PRIVATE -fno-sanitize=null,alignment,object-size,vptr)
         endif()
-      elseif(CANDOR_SANITIZE MATCHES "undefined")
+      elseif(sanitizers MATCHES "undefined")
         target_compile_options(${target} PRIVATE -fno-sanitize=function)  # clang 14 cannot write it for coroutines
       endif()
     endif()
@@ -235,7 +253,7 @@ function(candor_add_module module deps nested)
     set(portable ${sources})
     list(FILTER portable INCLUDE REGEX "/isa/portable/")
     set_source_files_properties(${portable} PROPERTIES COMPILE_OPTIONS -O1)
-    if(CANDOR_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    if(sanitizers MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       candor_lighten_tables("${sources}")
       if(module STREQUAL "kernels" AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
         candor_quicken_vector_checks(${target})

@@ -1,6 +1,7 @@
 #!/bin/sh
 # sh scripts/build.sh PRESET [TARGET ...]: configures if needed and builds with a preset of CMakePresets.json.
-# CANDOR_ISAS=native leaves out kernels for other processors, in a folder that does not hold them yet (cmake/isas.cmake).
+# CANDOR_ISAS=native or runnable leaves out kernels for other processors, in a folder that does not hold them yet
+# (cmake/isas.cmake).
 set -eu
 cd "$(dirname "$0")/.."
 [ -d "$HOME/.cargo/bin" ] && PATH="$HOME/.cargo/bin:$PATH"
@@ -11,7 +12,8 @@ isas=${CANDOR_ISAS:-all}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 lacks_isas() {
-  [ "$isas" = all ] && grep -q '^CANDOR_ISAS:[A-Z]*=native$' "$folder/CMakeCache.txt"
+  case "$isas" in all) fewer='native\|runnable' ;; runnable) fewer=native ;; *) return 1 ;; esac
+  grep -q "^CANDOR_ISAS:[A-Z]*=\($fewer\)\$" "$folder/CMakeCache.txt"
 }
 if [ ! -f "$folder/build.ninja" ] || lacks_isas; then
   cmake --preset "$preset" -DCANDOR_ISAS="$isas" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }

@@ -1,8 +1,10 @@
 #!/bin/sh
 # sh scripts/test.sh [--all]: installs, checks the tree, builds and runs the tests. Those where input meets memory run in
-# the dev preset (ASan + UBSan), all others in the release preset, but for those with the label "nightly"; with --all
-# every test runs in both. Prints the time of each stage; the last line counts passed, failed and skipped tests.
-# CANDOR_TEST_STAGES="setup checks release dev" chooses.
+# the input preset (ASan + UBSan in the modules that read input), all others in the release preset, but for those with the
+# label "nightly"; with --all every test runs in the release preset and in the dev preset (sanitizers in every module).
+# Kernels for other processors are left out without --all. Prints the time of each stage; the last line counts passed,
+# failed and skipped tests.
+# CANDOR_TEST_STAGES="setup checks release input dev" chooses.
 set -eu
 cd "$(dirname "$0")/.."
 [ -d "$HOME/.cargo/bin" ] && PATH="$HOME/.cargo/bin:$PATH"
@@ -11,7 +13,7 @@ case "${1:-}" in
   "") all="" ;;
   *) echo "test.sh: what is \"$1\"? --all, or nothing" >&2; exit 2 ;;
 esac
-stages=${CANDOR_TEST_STAGES:-setup checks release dev}
+stages=${CANDOR_TEST_STAGES:-setup checks release input dev}
 export CANDOR_CARGO_TARGET_DIR="${CANDOR_CARGO_TARGET_DIR:-$PWD/build/cargo}"
 times=""
 results=""
@@ -74,7 +76,7 @@ run_tests() {
 }
 
 stage setup sh scripts/setup.sh
-stage setup:clients sh scripts/setup_clients.sh || echo "setup: the clients of tests/clients are not all here"
+stage setup:clients sh scripts/setup_clients.sh ${all:+--all} || echo "setup: the clients of tests/clients are not all here"
 stage setup:page sh scripts/setup_page.sh || echo "setup: the packages of the page are not all here"
 stage checks checks
 if [ -n "$all" ]; then
@@ -84,10 +86,10 @@ if [ -n "$all" ]; then
   stage dev:build sh scripts/build.sh dev
   stage dev:test run_tests build-dev
 else
-  stage release:build sh scripts/build.sh release candor candor_examples candor_other_tests
+  stage release:build env CANDOR_ISAS=runnable sh scripts/build.sh release candor candor_examples candor_other_tests
   stage release:test run_tests build --label-exclude '^(input|nightly)$' --exclude-regex '_NOT_BUILT$'
-  stage dev:build env CANDOR_ISAS=native sh scripts/build.sh dev candor_input_tests
-  stage dev:test run_tests build-dev --label-regex '^(input|both)$'
+  stage input:build env CANDOR_ISAS=native sh scripts/build.sh input candor_input_tests
+  stage input:test run_tests build-input --label-regex '^input$'
 fi
 
 printf '\n%s\n%s' "$times" "$remains"

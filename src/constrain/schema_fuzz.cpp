@@ -12,7 +12,7 @@
 
 namespace {
 
-using Json = nlohmann::json;
+using nlohmann::json;
 
 // A JSON number may be larger than any double; the parser here wants one that is not.
 std::string without_exponents(std::string_view text) {
@@ -35,14 +35,14 @@ std::string without_exponents(std::string_view text) {
 void expect_value(std::string_view text) {
   std::vector<std::set<std::string>> open;
   bool is_value = true;
-  const auto on_event = [&open, &is_value](int, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::object_start) open.emplace_back();
-    if (event == Json::parse_event_t::object_end) open.pop_back();
-    const bool is_twice = event == Json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second;
+  const auto on_event = [&open, &is_value](int, json::parse_event_t event, json& value) {
+    if (event == json::parse_event_t::object_start) open.emplace_back();
+    if (event == json::parse_event_t::object_end) open.pop_back();
+    const bool is_twice = event == json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second;
     is_value = is_value && !is_twice;
     return true;
   };
-  is_value = !Json::parse(without_exponents(text), on_event, false).is_discarded() && is_value;
+  is_value = !json::parse(without_exponents(text), on_event, false).is_discarded() && is_value;
   if (is_value) return;
   std::fprintf(stderr, "fuzz: the schema lets this end: \"%.*s\"\n", static_cast<int>(text.size()), text.data());
   std::abort();

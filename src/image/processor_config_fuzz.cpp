@@ -11,7 +11,7 @@
 
 namespace {
 
-void expect_one_line(const candor::Error& error) {
+void expect_named_line(const candor::Error& error) {
   CANDOR_CHECK(!error.message.empty() && error.message.find_first_of("\r\n") == std::string::npos);
 }
 
@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   candor::testing::FuzzBudget budget(size);
   const auto recipe = recipe_of({reinterpret_cast<const char*>(data), size}, {.patch = 14, .merge = 2});
   if (!recipe) {
-    expect_one_line(recipe.error());
+    expect_named_line(recipe.error());
     return 0;
   }
   CANDOR_CHECK(describe(*recipe).find('\n') == std::string::npos);
@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                       std::vector<uint8_t>(3 * static_cast<size_t>(shape.width * shape.height))};
     const auto prepared = prepare(image, *recipe);
     if (!prepared) {
-      expect_one_line(prepared.error());
+      expect_named_line(prepared.error());
       continue;
     }
     CANDOR_CHECK(prepared->whole_tile < static_cast<int32_t>(prepared->tiles.size()));

@@ -96,9 +96,9 @@ candor::serve::ServiceOptions service_options(const candor::Engine& engine) {
   return options;
 }
 
-class Target {
+class RouteTarget {
  public:
-  Target()
+  RouteTarget()
       : engine_(open_engine()),
         log_(sink_, candor::obs::LogLevel::kOff),
         service_(*engine_, service_options(*engine_), log_) {
@@ -186,8 +186,8 @@ class Target {
   candor::serve::Service service_;
 };
 
-Target& target() {
-  static Target made;
+RouteTarget& route_target() {
+  static RouteTarget made;
   return made;
 }
 
@@ -202,19 +202,19 @@ constexpr std::string_view kRoutes[] = {"c/v1/chat/completions", "p/v1/completio
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  target();
+  route_target();
   candor::testing::FuzzBudget budget(size);
   const auto kind = static_cast<char>(data[0]);
   const std::string_view body(reinterpret_cast<const char*>(data + 1), size - 1);
   bool has_work = false;
   if (kind == 'w') {
-    has_work = target().send_message(body);
+    has_work = route_target().send_message(body);
   } else {
     const auto route = std::ranges::find(kRoutes, kind, [](std::string_view one) { return one.front(); });
     if (route == std::end(kRoutes)) return 0;
-    has_work = target().post(route->substr(1), body) == 200;
+    has_work = route_target().post(route->substr(1), body) == 200;
   }
-  target().expect_idle();
+  route_target().expect_idle();
   if (has_work) budget.allow(kWork);
   return 0;
 }

@@ -19,9 +19,9 @@ void expect_one_line(const candor::Error& error) {
   CANDOR_CHECK(error.message.find('\n') == std::string::npos);
 }
 
-candor::Result<void> read_config(const nlohmann::json& json, const candor::model::Family& family,
+candor::Result<void> read_config(const nlohmann::json& value, const candor::model::Family& family,
                                  const candor::model::HubForm& form) {
-  CANDOR_ASSIGN(candor::model::HubConfig config, candor::model::HubConfig::make(json, form.model_type, "'fuzz'"));
+  CANDOR_ASSIGN(candor::model::HubConfig config, candor::model::HubConfig::make(value, form.model_type, "'fuzz'"));
   CANDOR_ASSIGN(const candor::model::HubRope rope, candor::model::unite_rope(config));
   config.keep_rope(rope.full);
   candor::formats::MetaList metadata;

@@ -30,7 +30,7 @@ class EchoHandler final : public PlainHandler {
   }
 };
 
-class Target {
+class SocketTarget {
  public:
   void send(std::string_view frames) {
     LoopbackClient client = server_.connect();
@@ -68,16 +68,16 @@ class Target {
   LoopbackServer<EchoHandler> server_{kMessageBytes};
 };
 
-Target& target() {
-  static Target made;
+SocketTarget& socket_target() {
+  static SocketTarget made;
   return made;
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  target();
+  socket_target();
   const candor::testing::FuzzBudget budget(size);
-  target().send({reinterpret_cast<const char*>(data), size});
+  socket_target().send({reinterpret_cast<const char*>(data), size});
   return 0;
 }

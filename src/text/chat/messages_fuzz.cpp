@@ -51,7 +51,7 @@ constexpr std::string_view kTemplates[] = {
     " {{ width | default(3) | int }} {{ (words | default([])) | sort | unique | join(sep | default('-')) }}"
     " {% for g in messages | groupby('role') %}{{ g[0] }}{{ g[1] | length }}{% endfor %}"};
 
-const Tokenizer& small_tokenizer() {
+const Tokenizer& message_tokenizer() {
   static const std::unique_ptr<Tokenizer> tokenizer = [] {
     const candor::testing::MemoryModelFile file = candor::testing::small_bpe("qwen2");
     auto made = Tokenizer::from_model_file(file);
@@ -66,7 +66,7 @@ const ChatTemplate& template_of(size_t choice) {
   static const std::vector<ChatTemplate> templates = [] {
     std::vector<ChatTemplate> made;
     for (const std::string_view source : kTemplates) {
-      auto compiled = ChatTemplate::compile(source, small_tokenizer(), helpers);
+      auto compiled = ChatTemplate::compile(source, message_tokenizer(), helpers);
       CANDOR_CHECK(compiled.has_value());
       made.push_back(std::move(*compiled));
     }
@@ -75,7 +75,7 @@ const ChatTemplate& template_of(size_t choice) {
   return templates[choice % templates.size()];
 }
 
-std::string take_field(std::string_view& rest) {
+std::string next_field(std::string_view& rest) {
   const size_t end = std::min(rest.find('\0'), rest.size());
   const std::string field(rest.substr(0, end));
   rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -88,10 +88,10 @@ void check_typed_text(const std::vector<Message>& messages) {
   for (Message& message : plain.messages) message.extra_json.clear();
   const auto prompt = template_of(0).render(plain, 0);
   if (!prompt) return;
-  const auto tokens = candor::text::tokenize_prompt(small_tokenizer(), *prompt);
+  const auto tokens = candor::text::tokenize_prompt(message_tokenizer(), *prompt);
   CANDOR_CHECK(tokens.has_value());
   const auto is_control = [](candor::TokenId id) {
-    return small_tokenizer().kind(id) == candor::text::TokenKind::kControl;
+    return message_tokenizer().kind(id) == candor::text::TokenKind::kControl;
   };
   const auto n_control = static_cast<size_t>(std::ranges::count_if(*tokens, is_control));
   CANDOR_CHECK(n_control <= 2 * messages.size() + 2);
@@ -105,20 +105,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const candor::testing::FuzzBudget budget(size);
   std::string_view rest(reinterpret_cast<const char*>(data + 1), size - 1);
   ChatPrompt chat{.add_generation_prompt = (data[0] & 0x80) == 0, .continue_final = (data[0] & 0x40) != 0};
-  chat.tools_json = take_field(rest);
-  chat.kwargs_json = take_field(rest);
+  chat.tools_json = next_field(rest);
+  chat.kwargs_json = next_field(rest);
   while (!rest.empty()) {
     Message& message = chat.messages.emplace_back();
-    message.role = take_field(rest);
-    message.content = take_field(rest);
-    message.extra_json = take_field(rest);
+    message.role = next_field(rest);
+    message.content = next_field(rest);
+    message.extra_json = next_field(rest);
   }
   const auto prompt = chosen.render(chat, 0);
   const auto again = chosen.render(chat, 0);
   CANDOR_CHECK(prompt.has_value() == again.has_value());
   if (prompt) {
     CANDOR_CHECK(prompt->text == again->text && prompt->breaks == again->breaks);
-    CANDOR_CHECK(candor::text::tokenize_prompt(small_tokenizer(), *prompt).has_value());
+    CANDOR_CHECK(candor::text::tokenize_prompt(message_tokenizer(), *prompt).has_value());
   } else {
     CANDOR_CHECK(prompt.error().message.find('\n') == std::string::npos);
   }

@@ -24,7 +24,7 @@ const Tokenizer& small_tokenizer() {
   return *tokenizer;
 }
 
-candor::sandbox::HelperPool& helpers() {
+candor::sandbox::HelperPool& template_helpers() {
   static candor::sandbox::HelperPool pool;
   return pool;
 }
@@ -40,7 +40,7 @@ std::string_view take_field(std::string_view& rest) {
 void check_typed_text(const Message& message) {
   static const auto compiled = ChatTemplate::compile(
       "{{ messages[0].content }} {{ messages[0] | tojson }} {% for p in messages[0].content %}{{ p.text }}{% endfor %}",
-      small_tokenizer(), helpers());
+      small_tokenizer(), template_helpers());
   CANDOR_CHECK(compiled.has_value());
   const auto prompt = compiled->render({.messages = {message}}, 0);
   if (!prompt) return;
@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string content(take_field(rest));
   const Message message = {"user", content, std::string(rest)};
   check_typed_text(message);
-  const auto compiled = ChatTemplate::compile(source, small_tokenizer(), helpers());
+  const auto compiled = ChatTemplate::compile(source, small_tokenizer(), template_helpers());
   if (!compiled) return 0;
   const auto prompt = compiled->render({.messages = {message}}, 0);
   if (prompt) CANDOR_CHECK(candor::text::tokenize_prompt(small_tokenizer(), *prompt).has_value());

@@ -5,7 +5,7 @@
 #include "kernels/isa/tables.h"
 #include "kernels/test_support.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(CANDOR_LEAVE_OUT_TABLE)
 
 #include "kernels/isa/avx512vnni/begin.h"
 namespace candor::kernels::amx_emulated {
