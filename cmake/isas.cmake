@@ -75,10 +75,6 @@ function(candor_leave_out_isas list)
       set_source_files_properties(${tables} PROPERTIES COMPILE_DEFINITIONS CANDOR_LEAVE_OUT_TABLE)
     endif()
   endforeach()
-  if(CANDOR_ISAS STREQUAL "native" AND chosen)  # of the machine's own, which are taken
-    file(GLOB portable ${CMAKE_SOURCE_DIR}/src/kernels/isa/portable/*.cpp)
-    set_source_files_properties(${portable} PROPERTIES COMPILE_OPTIONS -O1)
-  endif()
   set(${list} ${kept} PARENT_SCOPE)
 endfunction()
 

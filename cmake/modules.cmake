@@ -85,7 +85,7 @@ set(CANDOR_TEST_ENVIRONMENT XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache
 # Programs where input meets memory: `scripts/test.sh` runs them under sanitizers (label "input"), and the others without.
 # Each is built with the target candor_input_tests or candor_other_tests.
 set(CANDOR_INPUT_TESTS capi net hub_pull formats image prefix_store text constrain sandbox kv sched serve_http serve_anthropic serve_batch serve_core serve
-                       hub_folders hub_tokenizers json_schema loader server replay kernels)
+                       hub_folders hub_tokenizers json_schema loader server kernels)
 if(CANDOR_TESTS)
   add_custom_target(candor_input_tests)
   add_custom_target(candor_other_tests)
