@@ -7,8 +7,9 @@ the rows of a model whose weights share a sign turn into rows of one sign, and t
 Shapes: llama-3.2-1b, qwen2.5-0.5b (as a Llama: the same matrices without its biases), llama-3.1-8b, gpt-oss-20b,
 qwen3-30b-a3b, qwen3.5-35b-a3b, deepseek-v2-lite, qwen3.5-2b, lfm2-1.2b, granite-4.0-h-1b, and tiny ones. With --layers N a
 shape has its first N blocks alone, for machines that do not hold all. Types: F32, F16, BF16, Q8_0, Q4_0, Q4_K_M (Q6_K where
-llama.cpp's mix has it), Q6_K, IQ1_S to IQ3_S, TQ1_0, TQ2_0 (the output matrix in Q6_K), MXFP4 (experts; all else Q8_0), FP8
-(embedding and output matrix in BF16, as published), W8A8 (embedding and output matrix in Q8_0, as `candor quantize` makes it).
+llama.cpp's mix has it), every other GGUF type in which weights are stored (those below 4 bits with the output matrix in Q6_K),
+MXFP4 (experts; all else Q8_0), FP8 and FP4 (embedding and output matrix in BF16, as published), W8A8 (embedding and output
+matrix in Q8_0, as `candor quantize` makes it).
 Weights are made and written a few rows at a time. Needs numpy; uses no network.
 """
 import argparse
@@ -85,15 +86,29 @@ SHAPES = {
 # name: (number in the file, elements of a block, bytes of a block, offset of its f16 scale)
 TYPES = {
     "F32": (0, 1, 4, None), "F16": (1, 1, 2, None), "BF16": (30, 1, 2, None),
-    "Q4_0": (2, 32, 18, 0), "Q8_0": (8, 32, 34, 0), "Q4_K": (12, 256, 144, 0), "Q6_K": (14, 256, 210, 208),
-    "MXFP4": (39, 32, 17, None), "FP8": (121, 128, 132, None), "W8A8": (120, 32, 32, None),
-    "IQ1_S": (19, 256, 50, 0), "IQ2_XXS": (16, 256, 66, 0), "IQ2_XS": (17, 256, 74, 0), "IQ2_S": (22, 256, 82, 0),
-    "IQ3_XXS": (18, 256, 98, 0), "IQ3_S": (21, 256, 110, 0), "TQ1_0": (34, 256, 54, 52), "TQ2_0": (35, 256, 66, 64),
+    "Q4_0": (2, 32, 18, 0), "Q4_1": (3, 32, 20, 0), "Q5_0": (6, 32, 22, 0), "Q5_1": (7, 32, 24, 0), "Q8_0": (8, 32, 34, 0),
+    "Q2_K": (10, 256, 84, 80), "Q3_K": (11, 256, 110, 108), "Q4_K": (12, 256, 144, 0), "Q5_K": (13, 256, 176, 0),
+    "Q6_K": (14, 256, 210, 208), "IQ4_NL": (20, 32, 18, 0), "IQ4_XS": (23, 256, 136, 0),
+    "MXFP4": (39, 32, 17, None), "FP8": (121, 128, 132, None), "FP4": (123, 128, 76, None), "W8A8": (120, 32, 32, None),
+    "IQ1_S": (19, 256, 50, 0), "IQ1_M": (29, 256, 56, None), "IQ2_XXS": (16, 256, 66, 0), "IQ2_XS": (17, 256, 74, 0),
+    "IQ2_S": (22, 256, 82, 0), "IQ3_XXS": (18, 256, 98, 0), "IQ3_S": (21, 256, 110, 0), "TQ1_0": (34, 256, 54, 52),
+    "TQ2_0": (35, 256, 66, 64), "Q1_0": (41, 128, 18, 0), "Q2_0": (42, 64, 18, 0),
 }
+# Scales with which values spread by about 0.02.
+SCALES = {
+    "Q4_0": 0.004, "Q4_1": 0.004, "Q5_0": 0.002, "Q5_1": 0.002, "Q8_0": 0.0003, "Q2_K": 0.0016, "Q3_K": 0.0003, "Q4_K": 0.0001,
+    "Q5_K": 0.00005, "Q6_K": 0.00002, "IQ4_NL": 0.0002, "IQ4_XS": 0.00001, "IQ1_S": 0.002, "IQ1_M": 0.002, "IQ2_XXS": 0.0003,
+    "IQ2_XS": 0.0003, "IQ2_S": 0.0003, "IQ3_XXS": 0.0001, "IQ3_S": 0.0001, "TQ1_0": 0.015, "TQ2_0": 0.015, "Q1_0": 0.013,
+    "Q2_0": 0.011,
+}
+# Codes that have a mean: their scales have signs.
+WITH_MEAN = ("Q4_0", "Q5_0", "Q3_K", "IQ4_NL", "IQ4_XS", "TQ1_0", "TQ2_0", "Q2_0")
+# Where the f16 minimum stands, and the middle of the codes in scales, which it takes away.
+MINIMA = {"Q4_1": (2, -7.5), "Q5_1": (2, -15.5), "Q2_K": (82, 1.5), "Q4_K": (2, 7.5), "Q5_K": (2, 15.5)}
 # A row's f32 scale stands before its codes.
 ROW_HEADER = {"W8A8": 4}
 # Where rows have few bits, the output matrix keeps Q6_K.
-FEW_BITS = ("IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "TQ1_0", "TQ2_0")
+FEW_BITS = ("Q2_K", "Q3_K", "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "TQ1_0", "TQ2_0", "Q1_0", "Q2_0")
 
 
 def random_rows(rng, dtype, n_rows, n_cols):
@@ -118,14 +133,19 @@ def random_rows(rng, dtype, n_rows, n_cols):
         blocks[:, 4:][(blocks[:, 4:] & 0x7f) == 0x7f] = 0
         blocks[:, :4] = np.full((len(blocks), 1), 0.0002, dtype=np.float32).view(np.uint8)
         return blocks
-    spread = {"Q4_0": 0.004, "Q8_0": 0.0003, "Q4_K": 0.0001, "Q6_K": 0.00002, "IQ1_S": 0.002, "IQ2_XXS": 0.0003,
-              "IQ2_XS": 0.0003, "IQ2_S": 0.0003, "IQ3_XXS": 0.0001, "IQ3_S": 0.0001, "TQ1_0": 0.015, "TQ2_0": 0.015}[dtype]
-    scale = rng.random(len(blocks), dtype=np.float32) * np.float32(spread) + np.float32(spread)
-    if dtype in ("Q4_0", "TQ1_0", "TQ2_0"):
-        scale *= rng.choice(np.array([-1, 1], dtype=np.float32), len(blocks))  # codes have a mean
-    if dtype == "Q4_K":
-        center(blocks, scale)
-    write_f16(blocks, scale_at, scale)
+    if dtype == "FP4":
+        blocks[:, :4] = np.full((len(blocks), 1), 0.006, dtype=np.float32).view(np.uint8)
+        blocks[:, 4:12] = 0x30 + (blocks[:, 4:12] & 15)  # scales of 0.5 to 1.9
+        return blocks
+    scale = SCALES[dtype] * (1 + rng.random(len(blocks), dtype=np.float32))
+    if dtype in WITH_MEAN:
+        scale *= rng.choice(np.array([-1, 1], dtype=np.float32), len(blocks))
+    if dtype in MINIMA:
+        center(blocks, dtype, scale)
+    if dtype == "IQ1_M":
+        spread_f16(blocks, scale)
+    else:
+        write_f16(blocks, scale_at, scale)
     return blocks
 
 
@@ -133,19 +153,31 @@ def write_f16(blocks, offset, numbers):
     blocks[:, offset:offset + 2] = numbers.astype(np.float16).view(np.uint8).reshape(-1, 2)
 
 
-def center(blocks, scale):
-    """Q4_K: the eight 6-bit minima are the scales, and one of them weighs as much as the middle of codes 0 to 15."""
-    write_f16(blocks, 2, scale * np.float32(7.5))
-    blocks[:, 8:12] = blocks[:, 4:8]
-    blocks[:, 12:16] = (blocks[:, 12:16] & 15) * 17
+def center(blocks, dtype, scale):
+    """A block's minima are its scales, and one of them weighs as much as the middle of the codes."""
+    offset, middle = MINIMA[dtype]
+    write_f16(blocks, offset, scale * np.float32(middle))
+    if dtype == "Q2_K":
+        blocks[:, :16] = (blocks[:, :16] & 15) * 17
+    if dtype in ("Q4_K", "Q5_K"):
+        blocks[:, 8:12] = blocks[:, 4:8]
+        blocks[:, 12:16] = (blocks[:, 12:16] & 15) * 17
+
+
+def spread_f16(blocks, scale):
+    """IQ1_M: four bits of the f16 scale are the highest of each of its four 16-bit words of small scales, the lowest first."""
+    bits = scale.astype(np.float16).view(np.uint16)
+    for i in range(4):
+        high = blocks[:, 49 + 2 * i]
+        high[:] = (high & 15) | ((bits >> (4 * i)) & 15).astype(np.uint8) << 4
 
 
 def type_of(name, layer, shape, quant):
     """The type of a matrix. Q4_K_M keeps some of attn_v and ffn_down, and the output matrix, in Q6_K."""
     if quant == "MXFP4":
         return "MXFP4" if name.endswith("_exps") else "Q8_0"
-    if quant in ("FP8", "W8A8") and name in ("token_embd", "output"):
-        return "BF16" if quant == "FP8" else "Q8_0"
+    if quant in ("FP8", "FP4", "W8A8") and name in ("token_embd", "output"):
+        return "Q8_0" if quant == "W8A8" else "BF16"
     is_output = name == "output" or (name == "token_embd" and shape.tied)
     if quant in FEW_BITS and is_output:
         return "Q6_K" if shape.dim % 256 == 0 else "Q8_0"
