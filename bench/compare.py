@@ -12,7 +12,8 @@ what `bench/engines/with_NAME.py setup FOLDER` made: an environment with that en
 shape.
 
 Each round runs one program after the other; medians, their ranges and the ratio to the best of the others are
-printed, and written as JSON with --json FILE. llama.cpp runs with flash attention off and on (--flash). With --under
+printed, with the ratio of both sides' best rounds, and written as JSON with --json FILE: where memory has two speeds,
+medians of few rounds compare one with the other. llama.cpp runs with flash attention off and on (--flash). With --under
 COMMAND each run is started by that command, which may wait until nothing else runs. A round during which a hypervisor
 gave more than --most-stolen percent of this machine's time to others is measured again, as many times as there are
 rounds at most; how many were left out is printed.
@@ -201,7 +202,8 @@ def compare(series: list[Series]) -> list[dict]:
         theirs = max(others, key=lambda s: s.median)
         share = next((s.median for s in series if s.program == "candor: share" and s.test == ours.test), None)
         rows.append({"test": ours.test, "candor": ours.as_json(), "other": theirs.program, "best": theirs.as_json(),
-                     "ratio": ours.median / theirs.median, "share_of_limit": share,
+                     "ratio": ours.median / theirs.median, "ratio_of_best": max(ours.values) / max(theirs.values),
+                     "share_of_limit": share,
                      "others": {s.program: s.as_json() for s in others}})
     return rows
 
@@ -212,7 +214,7 @@ def print_rows(model: Path, rows: list[dict]) -> None:
         share = "" if row["share_of_limit"] is None else f"  {100 * row['share_of_limit']:3.0f} % of the limit"
         print(f"{model.name:<24} {row['test']:<12} {ours['median']:8.1f} ({ours['min']:.1f} to {ours['max']:.1f})  "
               f"{row['other']} {theirs['median']:8.1f} ({theirs['min']:.1f} to {theirs['max']:.1f})  "
-              f"x {row['ratio']:.2f}{share}", flush=True)
+              f"x {row['ratio']:.2f}, best rounds {row['ratio_of_best']:.2f}{share}", flush=True)
 
 
 def parse_arguments() -> argparse.Namespace:
