@@ -69,9 +69,13 @@ int bench_limits(bool json) {
   return kDone;
 }
 
-// Of what computes. A GPU takes BF16 by multiply-adds of floats (docs/gpu.md).
+// Of what computes; of processors the best that was ever measured, since memory may have two speeds
+// (docs/performance.md, "Measuring"). A GPU takes BF16 by multiply-adds of floats (docs/gpu.md).
 Result<kernels::MachineLimits> limits_of(const backend::BackendInfo& info) {
-  if (info.device_bytes == 0) return measure_limits(info.n_threads);
+  if (info.device_bytes == 0) {
+    CANDOR_ASSIGN(const kernels::MachineLimits measured, measure_limits(info.n_threads));
+    return known_limits(info.n_threads).value_or(measured);
+  }
   const auto gpus = backend::measure_gpus();
   if (gpus.empty()) return kernels::MachineLimits{};
   const backend::GpuLimits& gpu = gpus.front();
