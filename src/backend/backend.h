@@ -1,5 +1,5 @@
 #pragma once
-// The interface of a device that computes a model's layers: the CPU today, others later. Code above it holds no pointer
+// The interface of a device that computes a model's layers: the CPU, a GPU or several. Code above it holds no pointer
 // into its memory. One engine thread owns a Backend and its Ops: no method is thread-safe unless it says so.
 //
 // A step, a pass through the model for some tokens of some sequences: begin_step(batch, kv); any number of ops() in

@@ -17,7 +17,7 @@
 namespace candor::backend::op {
 
 // dst: [T, D]; row t = table[tokens[t]] * scale, or its vector as it is, where the batch has one and it is wanted.
-// Without a table every row has one.
+// Without a table every row has a vector.
 struct Embed {
   Activation dst{};
   const Weight* table = nullptr;

@@ -79,8 +79,8 @@ struct StepBatch {
   std::span<const StateSave> saves{};
   // Ascending; disjoint.
   std::span<const VisibleGroup> groups{};
-  // Rows that begin with a vector in place of their token's, ascending, and the vectors: [vector_rows, D], or wider
-  // where later blocks add more of it (op::AddVectors).
+  // Rows that begin with a vector in place of their token's (op::Embed), ascending, and the vectors: [vector_rows, D],
+  // or wider where later blocks add more of it (op::AddVectors).
   std::span<const int32_t> vector_rows{};
   std::span<const float> vectors{};
   // [T, n_axes]: positions in time, height, width and so on, in place of `positions` where rotation wants them

@@ -1,6 +1,5 @@
 #pragma once
-// Makes the backend of a name ("cpu", "cuda", "reference"). The only place that names concrete backends, so that
-// nothing else depends on one.
+// Makes the backend of a name ("cpu", "cuda", "reference"). The only module that depends on concrete ones.
 
 #include <cstdint>
 #include <memory>

@@ -33,7 +33,7 @@ class CpuKv final : public KvStore {
   std::span<std::byte> state_memory(StateId state) override;
   bool read_key(const KeyPlace& place, std::span<float> key) override;
 
-  // One layer of a slot; layout: DeltaSpec.
+  // One layer of a slot; layout: state_specs.h.
   float* state(StateId slot, int32_t layer) {
     CANDOR_DCHECK(slot >= 0 && slot < n_states_ && layer < layout_.state.n_layers);
     return reinterpret_cast<float*>(states_.data()) + slot * layout_.state.slot_floats() +
