@@ -240,7 +240,8 @@ TEST_F(BadAdapter, a_file_that_was_cut_at_any_place) {
 
 TEST_F(BadAdapter, names_and_scales) {
   const fs::path path = adapter_path("llama_all");
-  for (const std::string name : {"", "a b", "a:b", "\n", std::string(129, 'x').c_str()}) {
+  const std::vector<std::string> bad_names = {"", "a b", "a:b", "\n", std::string(129, 'x')};
+  for (const std::string& name : bad_names) {
     EXPECT_FALSE(engine_->load_adapter({name, path, 1.0})) << name;
   }
   for (const double scale : {1e9, -1e9, std::nan("")}) EXPECT_FALSE(engine_->load_adapter({"a", path, scale}));
