@@ -165,13 +165,14 @@ TEST(command, drafts_change_no_answer) {
 // The head that stands beside the shipped model, with n-grams and without.
 TEST(command, n_grams_draft_beside_a_head_unless_it_is_to_draft_alone) {
   const std::string head = project_file("models/pocket/mtp-pocket-q8_0.gguf");
-  const auto drafts_with = [&](const std::string& speculate) {
+  const auto drafts_with = [](const std::string& speculate, const std::string& draft) {
     const RunResult result = run_candor({"run", "the cat sat, the cat sat, the cat sat", "-n", "60", "--temp", "0",
-                                         "--raw", "--ignore-eos", "--json", "--draft", head, "--speculate", speculate});
+                                         "--raw", "--ignore-eos", "--json", "--draft", draft, "--speculate", speculate});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return nlohmann::json::parse(result.out, nullptr, false);
   };
-  const auto both = drafts_with("draft"), alone = drafts_with("draft-only");
+  const auto both = drafts_with("draft", head), alone = drafts_with("draft-only", head);
+  EXPECT_EQ(drafts_with("draft-only", "mtp").at("tokens"), alone.at("tokens"));  // found beside the model
   EXPECT_EQ(both.at("tokens"), alone.at("tokens"));
   EXPECT_FALSE(alone.at("usage").at("drafts").contains("ngram")) << alone.dump();
   int64_t n_drafted = 0;

@@ -110,13 +110,15 @@ bool drafts_by_ngrams(const EngineOptions& options) {
 }
 
 EngineOptions choose_drafts(EngineOptions options, const formats::ModelFile& file) {
-  if (options.speculation != Speculation::kAuto) return options;
-  options.speculation = Speculation::kOff;
+  const bool is_auto = options.speculation == Speculation::kAuto;
+  if (!is_auto && options.speculation != Speculation::kHead) return options;
   if (model::find_prediction(file)) {
     options.speculation = Speculation::kHead;
   } else if (const auto beside = head_beside(options.model_path)) {
     options.speculation = Speculation::kDraft;
     options.draft_path = *beside;
+  } else if (is_auto) {
+    options.speculation = Speculation::kOff;
   }
   return options;
 }

@@ -37,7 +37,8 @@ bool has_draft_file(const EngineOptions& options);
 // Alone, or beside a draft model or a head. REQUIRES: not Speculation::kAuto.
 bool drafts_by_ngrams(const EngineOptions& options);
 
-// What Speculation::kAuto stands for with this model.
+// What Speculation::kAuto stands for with this model. A head in a file of its own beside the model's is the model's
+// too.
 EngineOptions choose_drafts(EngineOptions options, const formats::ModelFile& file);
 
 // Opened and described, without slots; nullopt where none is asked for. file: the model's.
