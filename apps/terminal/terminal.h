@@ -43,8 +43,8 @@ void write_err(std::string_view text);
 void say_error(std::string_view message);
 void say_warning(std::string_view message);
 
-// Installs the handlers: SIGPIPE and SIGXFSZ are ignored (they are errors of the write), the first Ctrl-C sets the
-// flag, the second ends the process with 130.
+// Installs the handlers: SIGPIPE and SIGXFSZ are ignored (they are errors of the write); the first Ctrl-C, SIGTERM or
+// SIGHUP (where it is not ignored, as under nohup) sets the flag, the second ends the process with 130.
 void install_signal_handlers();
 bool interrupted();
 void clear_interrupt();

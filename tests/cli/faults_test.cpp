@@ -34,6 +34,7 @@ constexpr Fault kNoMapping = {"mmap", ENOMEM};
 constexpr Fault kNoMemory = {"new", ENOMEM};
 constexpr Fault kNoThread = {"thread", EAGAIN};
 constexpr Fault kStopped = {"write", -SIGTERM};
+constexpr Fault kHungUp = {"write", -SIGHUP};
 constexpr Fault kWriteFails[] = {{"open", EACCES},        {"write", ENOSPC},  {"write", ENOSPC, true},
                                  {"write", 0},            {"fsync", EIO},     {"rename", EACCES},
                                  {"mkdir", ENOSPC, true}, {"symlink", ENOSPC}};
@@ -171,7 +172,9 @@ TEST_F(WritingFaults, while_a_model_is_quantised) {
   const std::vector<std::string> arguments = {
       "quantize", "--force", "-t", "2", model().string(), (root() / "result.gguf").string(), "q4_0"};
   for (const Fault& fault : kWriteFails) sweep(arguments, fault);
-  for (const Fault& fault : {kNoDescriptors, kNoMapping, kNoMemory, kNoThread, kStopped}) sweep(arguments, fault);
+  for (const Fault& fault : {kNoDescriptors, kNoMapping, kNoMemory, kNoThread, kStopped, kHungUp}) {
+    sweep(arguments, fault);
+  }
   expect_no_change_on_a_slow_disk(arguments);
 }
 
