@@ -95,9 +95,9 @@ struct BenchOptions {
   bool no_kv_cache = false, fast_weights = false, json = false;
 };
 
-// Whole blocks, of which each prompt keeps a token at least that it reads itself.
-int32_t shared_tokens(const BenchOptions& options, int64_t n_prompt) {
-  const int64_t n = std::min(options.n_shared.value_or(0), n_prompt - 1);
+// Whole blocks.
+int32_t shared_tokens(const BenchOptions& options) {
+  const int64_t n = options.n_shared.value_or(0);
   return static_cast<int32_t>(n - n % backend::kBlockTokens);
 }
 
@@ -107,7 +107,7 @@ std::vector<GenerateCase> cases_of(const BenchOptions& options) {
   for (const int64_t prompt : options.prompts) {
     for (const int64_t batch : options.batches) {
       cases.push_back({static_cast<int32_t>(prompt), static_cast<int32_t>(options.n_new.value_or(32)),
-                       static_cast<int32_t>(batch), true, shared_tokens(options, prompt)});
+                       static_cast<int32_t>(batch), true, shared_tokens(options)});
       if (!options.no_kv_cache) continue;
       cases.push_back(cases.back());
       cases.back().use_kv_cache = false;
@@ -156,6 +156,12 @@ int bench_generate(const BenchOptions& options) {
   for (const auto& path : {options.svg, options.html}) {
     const auto can_write = check_writable(path);
     if (!can_write) return say_error(can_write.error().message), kUserInput;
+  }
+  const int64_t shortest = *std::ranges::min_element(options.prompts);
+  if (options.n_shared.value_or(0) >= shortest) {
+    return say_error(fmt::format("--shared {}: a prompt of {} tokens keeps none of its own; {} at most",
+                                 *options.n_shared, shortest, shortest - 1)),
+           kUserInput;
   }
   const std::vector<GenerateCase> cases = cases_of(options);
   EngineOptions engine;
