@@ -78,7 +78,9 @@ void say_result(const ImatrixOptions& options, const std::vector<quantize::Colum
 }
 
 Result<void> gather(const ImatrixOptions& options, const std::string& path, const std::string& text) {
-  CANDOR_TRY(check_absent(options.target, options.force));
+  std::vector<std::string> sources = {path};
+  if (options.source.file) sources.push_back(*options.source.file);
+  CANDOR_TRY(check_target(options.target, sources, options.force));
   EngineOptions engine;
   engine.model_path = path;
   engine.backend = "cpu";

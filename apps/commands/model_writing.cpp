@@ -20,13 +20,10 @@
 namespace candor::apps {
 namespace {
 
-Result<void> check_target(const FileOptions& options) {
-  std::error_code ignored;
-  if (std::filesystem::equivalent(options.source, options.target, ignored)) {
-    return fail(ErrorKind::kInvalidInput,
-                fmt::format("{} is both the source and the result; name another file", printable(options.target)));
-  }
-  return check_absent(options.target, options.force);
+Result<void> check_target_of(const FileOptions& options) {
+  std::vector<std::string> sources = {options.source};
+  if (options.imatrix) sources.push_back(*options.imatrix);
+  return check_target(options.target, sources, options.force);
 }
 
 Result<quantize::QuantizeOptions> read_options(const FileOptions& options) {
@@ -61,8 +58,8 @@ void say_sizes(const FileOptions& options, const formats::WriteReport& report, C
 Result<void> choose_types(const FileOptions& options, const formats::ModelFile& file,
                           quantize::QuantizeOptions& quantize_options) {
   quantize::SizeTarget target{.bits = options.target_bits};
-  if (!options.target_size.empty()) {
-    CANDOR_ASSIGN(target.bytes, quantize::parse_size(options.target_size));
+  if (options.target_size) {
+    CANDOR_ASSIGN(target.bytes, quantize::parse_size(*options.target_size));
   }
   ProgressBar bar("measuring errors");
   quantize_options.progress = [&bar](uint64_t done, uint64_t total) { return go_on(bar, done, total); };
@@ -81,15 +78,16 @@ Result<void> choose_types(const FileOptions& options, const formats::ModelFile& 
 }
 
 Result<void> write_gguf(const FileOptions& options, const OpenModel& open, const char* label) {
-  CANDOR_TRY(check_target(options));
+  CANDOR_TRY(check_target_of(options));
   CANDOR_ASSIGN(quantize::QuantizeOptions quantize_options, read_options(options));
   CANDOR_ASSIGN(const auto file, open());
-  if (!options.imatrix.empty()) {
-    CANDOR_ASSIGN(const auto imatrix, formats::open_model_file(options.imatrix));
+  CANDOR_TRY(quantize::check_overrides(quantize_options.overrides, file->tensors()));
+  if (options.imatrix) {
+    CANDOR_ASSIGN(const auto imatrix, formats::open_model_file(*options.imatrix));
     CANDOR_ASSIGN(quantize::Importance importance, quantize::Importance::read(*imatrix, *file));
     quantize_options.importance = std::make_shared<const quantize::Importance>(std::move(importance));
   }
-  if (options.target_bits || !options.target_size.empty()) CANDOR_TRY(choose_types(options, *file, quantize_options));
+  if (options.target_bits || options.target_size) CANDOR_TRY(choose_types(options, *file, quantize_options));
   ProgressBar bar(label);
   quantize_options.progress = [&bar](uint64_t done, uint64_t total) { return go_on(bar, done, total); };
   const auto began = Clock::now();
@@ -100,7 +98,7 @@ Result<void> write_gguf(const FileOptions& options, const OpenModel& open, const
 }
 
 Result<void> write_folder(const FileOptions& options, const OpenModel& open, const char* label) {
-  CANDOR_TRY(check_target(options));
+  CANDOR_TRY(check_target_of(options));
   model::HubWriteOptions write_options;
   if (!options.type.empty()) {
     CANDOR_ASSIGN(const quantize::Recipe recipe, quantize::find_recipe(options.type));
@@ -124,8 +122,13 @@ Result<void> write_folder(const FileOptions& options, const OpenModel& open, con
 
 }  // namespace
 
-Result<void> check_absent(const std::string& target, bool force) {
+Result<void> check_target(const std::string& target, std::span<const std::string> sources, bool force) {
   std::error_code ignored;
+  if (std::ranges::any_of(sources,
+                          [&](const auto& one) { return std::filesystem::equivalent(one, target, ignored); })) {
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("{} is both the source and the result; name another file", printable(target)));
+  }
   if (force || !std::filesystem::exists(target, ignored)) return {};
   return fail(ErrorKind::kInvalidInput,
               fmt::format("{} exists; name another file, or give --force", printable(target)));

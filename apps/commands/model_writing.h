@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,17 +21,17 @@ struct FileOptions {
   std::vector<std::string> tensor_types;
   int32_t n_threads = 0;
   bool naive_int8 = false;
-  std::string imatrix{};
-  std::optional<double> target_bits{};  // of a weight: types are chosen by measured errors
-  std::string target_size{};            // the same of the file
+  std::optional<std::string> imatrix{};
+  std::optional<double> target_bits{};       // of a weight: types are chosen by measured errors
+  std::optional<std::string> target_size{};  // the same of the file
   bool force = false;
 };
 
 // The model that is written.
 using OpenModel = std::function<Result<std::unique_ptr<formats::ModelFile>>()>;
 
-// Refuses a result that is there already, unless it may be replaced.
-Result<void> check_absent(const std::string& target, bool force);
+// Refuses a result that is one of its sources, and one that is there already, unless it may be replaced.
+Result<void> check_target(const std::string& target, std::span<const std::string> sources, bool force);
 // Whether a result of that name is a GGUF file; all others are folders.
 bool is_gguf_name(const std::string& path);
 // 0: so many as the machine has cores for.

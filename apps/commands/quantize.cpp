@@ -21,7 +21,7 @@ OpenModel opened(const FileOptions& options) {
 }
 
 int run_quantize(const FileOptions& options) {
-  const bool has_target = options.target_bits || !options.target_size.empty();
+  const bool has_target = options.target_bits || options.target_size;
   if (options.type.empty() && !options.naive_int8 && !has_target) {
     return say_error("no type given: candor quantize SOURCE RESULT q4_k_m, or --target-bits 4.5"), kUserInput;
   }

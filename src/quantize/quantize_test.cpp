@@ -158,6 +158,22 @@ TEST(recipe, overrides_win_the_last_first) {
   EXPECT_EQ(type("blk.0.attn_q.weight"), DType::kQ8_0);
 }
 
+TEST(recipe, overrides_name_tensors_that_are_there) {
+  const std::vector<TensorView> tensors = {view_of("token_embd.weight", {2, {64, 64}}),
+                                           view_of("blk.0.ffn_up.weight", {2, {64, 64}})};
+  const auto refusal = [&](std::string_view text) -> std::string {
+    const std::vector<Override> overrides = {*parse_override("blk.*=q8_0"), *parse_override(text)};
+    const auto checked = check_overrides(overrides, tensors);
+    return checked ? "" : checked.error().message;
+  };
+  EXPECT_EQ(refusal("*ffn_up.weight=q4_0"), "");
+  EXPECT_NE(refusal("token_embd=q8_0")
+                .find("'token_embd': the model has no tensor of this name; write it whole, as "
+                      "'token_embd.weight'"),
+            std::string::npos);
+  EXPECT_NE(refusal("nothing*=q8_0").find("'nothing*'"), std::string::npos);
+}
+
 TEST(recipe, unknown_types_are_refused_with_the_known_ones) {
   EXPECT_NE(find_recipe("q9").error().message.find("Q4_K_M"), std::string::npos);
   for (const char* text : {"", "=q8_0", "blk.0", "blk.0=q9", "a=Q8_K"}) {

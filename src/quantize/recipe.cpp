@@ -169,6 +169,21 @@ Result<Override> parse_override(std::string_view text) {
   return Override{std::string(text.substr(0, equals)), info->dtype};
 }
 
+Result<void> check_overrides(std::span<const Override> overrides, std::span<const TensorView> tensors) {
+  for (const Override& one : overrides) {
+    if (std::ranges::any_of(tensors, [&](const TensorView& tensor) { return matches(one.pattern, tensor.name); }))
+      continue;
+    const std::string_view begin = std::string_view(one.pattern).substr(0, one.pattern.find('*'));
+    const auto like = std::ranges::find_if(tensors, [&](const auto& tensor) { return tensor.name.starts_with(begin); });
+    const std::string known = like == tensors.end() ? "" : fmt::format(", as {}", formats::in_quotes(like->name));
+    return fail(ErrorKind::kInvalidInput,
+                fmt::format("--tensor-type {}: the model has no tensor of this name; write it whole{}, or with * for "
+                            "any text (candor show --tensors lists them)",
+                            formats::in_quotes(one.pattern), known));
+  }
+  return {};
+}
+
 DType type_for(const Recipe& recipe, std::span<const Override> overrides, const ModelShape& shape,
                const TensorView& tensor) {
   if (stays_float(tensor)) return DType::kF32;

@@ -32,6 +32,9 @@ struct Override {
 // "blk.*.ffn_down.weight=q6_k"
 Result<Override> parse_override(std::string_view text);
 
+// Refuses one that is the name of no tensor.
+Result<void> check_overrides(std::span<const Override> overrides, std::span<const TensorView> tensors);
+
 // What the rules look at besides the tensor.
 struct ModelShape {
   int32_t n_layers = 0;

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "program.h"
 #include "support/shared_data.h"
@@ -66,6 +69,39 @@ TEST_F(Imatrix, mistakes_are_said_in_one_line_and_write_nothing) {
   const RunResult short_text = run_candor({"imatrix", model(), "", "-o", in_folder("s.gguf")});
   EXPECT_NE(short_text.exit_code, 0);
   EXPECT_FALSE(std::filesystem::exists(in_folder("s.gguf")));
+}
+
+TEST_F(Imatrix, no_source_is_replaced) {
+  const std::string copy = in_folder("model.gguf");
+  std::filesystem::copy_file(model(), copy);
+  const std::string text = in_folder("text.txt");
+  std::ofstream(text) << kText;
+  const std::string file = in_folder("i.gguf");
+  ASSERT_EQ(gather(file).exit_code, 0);
+  const std::vector<std::vector<std::string>> commands = {
+      {"imatrix", "-m", copy, kText, "-o", copy, "--force"},
+      {"imatrix", "-m", copy, "-f", text, "-o", text, "--force"},
+      {"quantize", copy, file, "iq3_s", "--imatrix", file, "--force"},
+      {"quantize", copy, copy, "iq3_s", "--force"},
+  };
+  for (const auto& command : commands) {
+    const RunResult result = run_candor(command);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find("is both the source and the result"), std::string::npos) << result.err;
+  }
+  EXPECT_EQ(std::filesystem::file_size(copy), std::filesystem::file_size(model()));
+  EXPECT_EQ(std::filesystem::file_size(text), kText.size());
+}
+
+TEST_F(Imatrix, an_empty_name_or_size_is_not_one_that_is_left_out) {
+  for (const auto& [option, part] : {std::pair{"--imatrix", "no such file"}, {"--target-size", "size ''"}}) {
+    std::vector<std::string> command = {"quantize", model(), in_folder("e.gguf"), option, ""};
+    if (std::string(option) == "--imatrix") command.emplace_back("iq3_s");
+    const RunResult result = run_candor(command);
+    EXPECT_EQ(result.exit_code, 2) << option;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(in_folder("e.gguf")));
+  }
 }
 
 }  // namespace
