@@ -163,9 +163,11 @@ std::string decode_text(const StreamOutcome& outcome, double dram_share) {
   return text;
 }
 
-// By who made them, where several did.
-std::string drafts_text(const Usage& usage) {
-  if (usage.drafted_tokens == 0) return "";
+// By who made them, where several did. A beam search drafts nothing, and one token needs no draft.
+std::string drafts_text(const StreamOutcome& outcome, const ModelInfo& info) {
+  const Usage& usage = outcome.summary.usage;
+  const bool could_draft = info.draft_parameters > 0 && outcome.n_beams == 0 && usage.completion_tokens > 1;
+  if (usage.drafted_tokens == 0) return could_draft ? " | no drafts: none would have paid" : "";
   std::string by;
   int n_sources = 0;
   for (size_t i = 0; i < kDraftSources; ++i) {
@@ -189,7 +191,7 @@ std::string summary_line(const StreamOutcome& outcome, const ModelInfo& info) {
   std::string line = fmt::format("{} | prefill {} tokens{}, {}{} | {}", ttft_text(t), usage.prompt_tokens, cached,
                                  rate(t.prefill_tokens_per_s), share(shares.prefill, info.arithmetic),
                                  decode_text(outcome, shares.decode_dram));
-  line += drafts_text(usage);
+  line += drafts_text(outcome, info);
   if (usage.cropped_tokens > 0) line += fmt::format(" | {} oldest tokens cropped", usage.cropped_tokens);
   if (info.n_fast_matrices > 0) line += fmt::format(" | {} fast matrices", info.n_fast_matrices);
   line += fmt::format(" | {}", reason_text(outcome));

@@ -166,8 +166,9 @@ TEST(command, drafts_change_no_answer) {
 TEST(command, n_grams_draft_beside_a_head_unless_it_is_to_draft_alone) {
   const std::string head = project_file("models/pocket/mtp-pocket-q8_0.gguf");
   const auto drafts_with = [](const std::string& speculate, const std::string& draft) {
-    const RunResult result = run_candor({"run", "the cat sat, the cat sat, the cat sat", "-n", "60", "--temp", "0",
-                                         "--raw", "--ignore-eos", "--json", "--draft", draft, "--speculate", speculate});
+    const RunResult result =
+        run_candor({"run", "the cat sat, the cat sat, the cat sat", "-n", "60", "--temp", "0", "--raw", "--ignore-eos",
+                    "--json", "--draft", draft, "--speculate", speculate});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return nlohmann::json::parse(result.out, nullptr, false);
   };
