@@ -56,12 +56,14 @@ TEST_F(Imatrix, mistakes_are_said_in_one_line_and_write_nothing) {
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_NE(again.err.find("--force"), std::string::npos) << again.err;
   EXPECT_EQ(gather(file, {"--force"}).exit_code, 0);
+  const RunResult imatrix_as_model = run_candor({"run", file, "Once"});
+  EXPECT_NE(imatrix_as_model.err.find("an importance matrix and no model"), std::string::npos) << imatrix_as_model.err;
   const RunResult model_as_imatrix = quantize(model(), in_folder("q.gguf"));
   EXPECT_NE(model_as_imatrix.err.find("expected \"imatrix\""), std::string::npos) << model_as_imatrix.err;
   const std::string other = project_file("models/pocket/pocket-draft-q8_0.gguf").string();
   const RunResult of_another = run_candor({"quantize", "--imatrix", file, other, in_folder("q.gguf"), "iq3_s"});
   EXPECT_NE(of_another.err.find("another model"), std::string::npos) << of_another.err;
-  for (const RunResult& result : {model_as_imatrix, of_another}) {
+  for (const RunResult& result : {imatrix_as_model, model_as_imatrix, of_another}) {
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_EQ(count_lines(result.err), 1) << result.err;
   }

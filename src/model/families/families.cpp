@@ -52,6 +52,10 @@ Result<const Family*> family_of(const formats::ModelFile& file) {
                 "this is an adapter and no model: name its base model as the model, and this file with --adapter; or "
                 "make one model of both (candor merge)");
   }
+  if (type == "imatrix") {
+    return fail(ErrorKind::kUnsupported,
+                "this is an importance matrix and no model: give it to candor quantize with --imatrix");
+  }
   CANDOR_ASSIGN(const std::optional<std::string_view> name, formats::meta_string(file, "general.architecture"));
   if (!name) {
     return fail(ErrorKind::kInvalidInput,
