@@ -47,7 +47,8 @@ TEST(batch_command, killed_again_and_again_it_answers_everything_once) {
   const auto parts = folder.path() / "parts.jsonl";
   int n_killed = 0;
   for (int i = 0; i < 200; ++i) {
-    const std::string seconds = "0." + std::to_string(15 + i * 7 % 40);
+    // Ever later, so that a slow build gets on as well.
+    const std::string seconds = std::to_string(0.15 + 0.01 * (i * 7 % 40) + 0.05 * i);
     const RunResult part =
         run_candor({"-s", "KILL", seconds, CANDOR_PROGRAM, "batch", input, parts, "--ordered"}, {.program = "timeout"});
     if (part.exit_code == 0) break;
