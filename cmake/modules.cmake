@@ -189,7 +189,7 @@ endfunction()
 # Beast and JSON templates cost minutes at -O3, and none of this is where time goes.
 set(CANDOR_QUICK_MODULES "^(serve|net|capi|hub|model|receipt|formats|sandbox|merge|prefix_store|engine/(open|request|disk)|obs)")
 # Where the time of sanitized tests goes: all other modules are compiled quickly there.
-set(CANDOR_HOT_MODULES "^(kernels|backend/reference|backend/cuda/emulation|text|constrain|base|tensor)$")
+set(CANDOR_HOT_MODULES "^(kernels|quantize|backend/reference|backend/cuda/emulation|text|constrain|base|tensor)$")
 
 # sanitizers: those of the module. is_dev: whether it is compiled as the dev preset does.
 function(candor_sanitizers_of module sanitizers is_dev)
